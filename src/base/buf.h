@@ -31,7 +31,8 @@ void pqs_put_f64(struct pqs_buf *b, double v);
 void pqs_put_bytes(struct pqs_buf *b, const void *data, size_t len); /* u32 length, then the bytes */
 void pqs_put_str(struct pqs_buf *b, const char *s);
 
-/* Reading: a cursor that turns bad once and stays bad; every get returns 0 / empty after that. Pointers point into the source. */
+/* Reading: a cursor that turns bad once and stays bad; every get returns 0 / empty after that. Pointers point
+ * into the source and are never NULL. */
 struct pqs_cursor {
     const uint8_t *p;
     size_t left;

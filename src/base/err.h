@@ -27,7 +27,7 @@ struct pqs_err {
 int pqs_fail(struct pqs_err *err, int code, const char *fmt, ...) PQS_PRINTF(3, 4);
 /* Same, with ": <strerror(sys)>" appended. */
 int pqs_fail_sys(struct pqs_err *err, int code, int sys, const char *fmt, ...) PQS_PRINTF(4, 5);
-/* Puts "<context>: " before the message; returns err->code. */
+/* Puts "<context>: " before the message; returns err->code (PQS_E_FAILED when err is NULL). */
 int pqs_context(struct pqs_err *err, const char *fmt, ...) PQS_PRINTF(2, 3);
 
 #endif

@@ -1,6 +1,6 @@
 /* Command-line options as rows: name, type, unit, range, default and help stand once; parsing, --help and tests read the
  * same rows. A row's value lands in the caller's options struct at `offset`. Options are `--name VALUE` or `--name=VALUE`;
- * flags take no value; the last of two wins; `--` ends options. */
+ * flags take no value; the last of two wins; `--` ends options. A value that itself starts with `--` needs the `=` form. */
 #ifndef PQS_BASE_OPT_H
 #define PQS_BASE_OPT_H
 

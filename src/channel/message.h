@@ -47,6 +47,8 @@ struct pqs_channel {
 void pqs_channel_init(struct pqs_channel *c, int in_fd, int out_fd);
 void pqs_channel_release(struct pqs_channel *c);
 
+/* Returns when everything is written, on blocking and non-blocking descriptors alike. A closed peer is PQS_E_FAILED with
+ * sys = EPIPE, provided that the process ignores SIGPIPE: each main does so first thing. */
 PQS_MUST_CHECK int pqs_channel_send(struct pqs_channel *c, enum pqs_message type, const void *payload, size_t len,
                                     struct pqs_err *err);
 /* Waits for one message until deadline_ns (pqs_now_ns() time; INT64_MAX: for ever). Returns 1 with a message, 0 at the deadline

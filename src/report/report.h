@@ -18,7 +18,8 @@ bool pqs_model_unfit(const struct pqs_model *m);
 
 /* "schema": "pqshake/summary/1" (docs/RESULTS.md). */
 void pqs_report_json(const struct pqs_model *m, struct pqs_buf *out);
-/* The text that the command prints and summary.md holds: padded Markdown tables that read well on a terminal (<= 100 columns with two arms). */
+/* The text that the command prints and summary.md holds: padded Markdown tables that read well on a terminal (<= 100 columns
+ * with two arms). */
 void pqs_report_markdown(const struct pqs_model *m, struct pqs_buf *out);
 
 #endif

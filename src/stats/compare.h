@@ -16,7 +16,8 @@ struct pqs_paired {
     double ratio;    /* exp(mean log(arm / baseline)); NAN unless all figures > 0 */
     double ratio_lo, ratio_hi; /* 95 % t interval on log ratios */
     double p_value;  /* two-sided sign-flip permutation p of the differences; NAN where its floor 2^(1-n) > 0.05 */
-    double detectable; /* smallest difference seen with 80 % power: (t.975 + t.80) s / sqrt(n), n-1 degrees of freedom */
+    double detectable; /* smallest difference seen with 80 % power: (t.975 + t.80) s / sqrt(n), n-1 degrees of freedom;
+                        * NAN under PQS_MIN_BLOCKS */
     bool differs;    /* the delta interval exists and excludes zero */
 };
 
@@ -24,11 +25,12 @@ struct pqs_paired {
  * 20,000 flips drawn from seed, p = (1 + hits) / (1 + draws). */
 void pqs_compare(const double *baseline, const double *arm, size_t n, uint64_t seed, struct pqs_paired *ret);
 
-/* Quantile of Student's t: x with P(T <= x) = p, 0 < p < 1, df >= 1. Absolute error below 1e-9 for |x| < 1e6. */
+/* Quantile of Student's t: x with P(T <= x) = p, 0 < p < 1, 1 <= df <= 1e6; NAN outside. Absolute error below 1e-9 for
+ * |x| < 1e6. */
 double pqs_t_quantile(double p, double df);
 
 double pqs_mean(const double *x, size_t n);   /* NAN for n == 0 */
 double pqs_sd(const double *x, size_t n);     /* sample standard deviation; NAN for n < 2 */
-double pqs_median(const double *x, size_t n); /* NAN for n == 0; does not change x */
+double pqs_median(const double *x, size_t n); /* NAN for n == 0 or a NAN among x; does not change x */
 
 #endif

@@ -34,6 +34,9 @@ struct pqs_finding {
 };
 #define PQS_FINDINGS_MAX 32
 
+/* The headline class: full handshakes; where there are none resumed ones, then those with a retry; full when there is nothing. */
+enum pqs_class pqs_verdict_class(const struct pqs_result *r);
+
 /* Runs every row over one trial; returns the number of findings (worst first) and the worst severity (notes count as valid). */
 size_t pqs_verdict_trial(const struct pqs_result *r, struct pqs_finding ret[static PQS_FINDINGS_MAX],
                          enum pqs_severity *ret_worst);

@@ -1,0 +1,385 @@
+/* From options to a plan, through the runner, to a printed report. Must not know how a factor is applied (run/tls.h) nor how
+ * figures are computed (report). */
+#include "measure.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "live.h"
+#include "report/report.h"
+#include "run/run.h"
+#include "run/tls.h"
+
+const char *const pqs_measure_arrivals[] = {"constant", "poisson", NULL};
+const char *const pqs_measure_close[] = {"fin", "rst", NULL};
+const char *const pqs_measure_engines[] = {"tls", "null", NULL};
+
+/* IPv4 loopback has many source addresses, IPv6 one: there several server ports keep connections from running out of source
+ * ports. */
+#define IPV6_PORTS "16"
+
+struct measurement {
+    const struct pqs_call *call;
+    const struct pqs_measure *o;
+    bool null_engine;
+    struct pqs_plan plan;
+    struct pqs_tls_setup setup;
+    struct pqs_tls_level *levels; /* one per level of factor cert: setup's */
+    char **groups, **certs, **sigalgs;
+    size_t n_groups, n_certs, n_sigalgs;
+    char *out_dir;
+};
+
+static void release(struct measurement *m) {
+    for (size_t i = 0; i < m->n_certs && m->levels; i++)
+        pqs_pem_release(&m->levels[i].pem);
+    free(m->levels);
+    pqs_spec_release(&m->setup.client);
+    pqs_spec_release(&m->setup.server);
+    pqs_plan_release(&m->plan);
+    pqs_free_list(m->groups, m->n_groups);
+    pqs_free_list(m->certs, m->n_certs);
+    pqs_free_list(m->sigalgs, m->n_sigalgs);
+    free(m->out_dir);
+}
+
+/* Options that say something only with a target, or only without one. */
+static int check_sides(const struct pqs_measure *o, struct pqs_err *err) {
+    const struct {
+        const char *name;
+        bool given, needs_target;
+    } rows[] = {
+        {"ca", o->ca != NULL, true},
+        {"servername", o->servername != NULL, true},
+        {"client-cert", o->client_cert != NULL, true},
+        {"client-key", o->client_key != NULL, true},
+        {"path", o->path != NULL, true},
+        {"cert", o->cert != NULL, false},
+        {"server-groups", o->server_groups != NULL, false},
+        {"server-threads", o->server_threads != 0, false},
+        {"ipv6", o->ipv6, false},
+    };
+    for (size_t i = 0; i < PQS_COUNT(rows); i++) {
+        if (rows[i].given && rows[i].needs_target && !o->target)
+            return pqs_fail(err, PQS_E_USAGE,
+                            "--%s goes with --target: without it, pqshake starts its own server with its own CA",
+                            rows[i].name);
+        if (rows[i].given && !rows[i].needs_target && o->target)
+            return pqs_fail(err, PQS_E_USAGE, "--%s is about pqshake's own server, but --target %s names another one",
+                            rows[i].name, o->target);
+    }
+    return 0;
+}
+
+/* A report that cannot be written must not be found out after the measurement. */
+static int check_json(const char *path, struct pqs_err *err) {
+    if (!path || strcmp(path, "-") == 0)
+        return 0;
+    const char *slash = strrchr(path, '/');
+    PQS_FREE char *dir = slash ? pqs_format("%.*s", (int)(slash - path + 1), path) : pqs_strdup(".");
+    if (!*path || (slash && !slash[1]))
+        return pqs_fail(err, PQS_E_USAGE, "--json \"%s\" is no file name", path);
+    if (access(dir, W_OK | X_OK))
+        return pqs_fail_sys(err, PQS_E_USAGE, errno, "--json: cannot write to %s", path);
+    return 0;
+}
+
+static int check_options(const struct measurement *m, struct pqs_err *err) {
+    const struct pqs_measure *o = m->o;
+    int rc = check_sides(o, err);
+    if (rc)
+        return rc;
+    if (m->null_engine &&
+        (o->groups || o->cert || o->sigalgs || o->ca || o->insecure || o->client_cert || o->server_groups) &&
+        !(o->groups && strcasecmp(o->groups, PQS_TLS_DEFAULT) == 0))
+        return pqs_fail(err, PQS_E_USAGE,
+                        "--engine null has no TLS: groups, certificates, signatures and CAs do not go with it");
+    if (o->target && !o->ca && !o->insecure && !m->null_engine)
+        return pqs_fail(err, PQS_E_USAGE,
+                        "--target %s needs --ca FILE, the CA that its certificate is verified with (or --insecure, which is "
+                        "marked on every output)",
+                        o->target);
+    if (o->ca && o->insecure)
+        return pqs_fail(err, PQS_E_USAGE,
+                        "--ca and --insecure exclude each other: one verifies the certificate, one does not");
+    if (!o->client_cert != !o->client_key)
+        return pqs_fail(err, PQS_E_USAGE, "--client-cert and --client-key go together");
+    if (o->handshake_only && (o->path || o->header || o->bytes != 3 || o->expect != 200))
+        return pqs_fail(err, PQS_E_USAGE,
+                        "--handshake-only sends no request: --bytes, --path, --header and --expect mean nothing");
+    if (o->path && o->path[0] != '/')
+        return pqs_fail(err, PQS_E_USAGE, "--path \"%s\": a path begins with /", o->path);
+    return check_json(o->json, err);
+}
+
+static int make_arms(struct measurement *m, struct pqs_err *err) {
+    const struct pqs_measure *o = m->o;
+    struct pqs_factor factors[4];
+    size_t n = 0;
+    int rc = 0;
+    if (m->null_engine) {
+        static const char *const null_level[] = {"null"};
+        factors[n++] = (struct pqs_factor){.name = "engine", .levels = null_level, .n_levels = 1};
+        return pqs_plan_cross(&m->plan, factors, n, o->aa, err);
+    }
+    const char *groups = o->groups ? o->groups : o->aa ? "X25519" : "X25519,X25519MLKEM768";
+    rc = pqs_split_list("--groups", groups, PQS_ARMS_MAX, &m->groups, &m->n_groups, err);
+    if (rc)
+        return rc;
+    factors[n++] = (struct pqs_factor){.name = "groups", .levels = (const char *const *)m->groups, .n_levels = m->n_groups};
+    if (!o->target) {
+        rc = pqs_split_list("--cert", o->cert ? o->cert : "ecdsa-p256", PQS_ARMS_MAX, &m->certs, &m->n_certs, err);
+        if (rc)
+            return rc;
+        factors[n++] = (struct pqs_factor){.name = "cert", .levels = (const char *const *)m->certs, .n_levels = m->n_certs};
+    }
+    if (o->sigalgs) {
+        rc = pqs_split_list("--sigalgs", o->sigalgs, PQS_ARMS_MAX, &m->sigalgs, &m->n_sigalgs, err);
+        if (rc)
+            return rc;
+        factors[n++] =
+            (struct pqs_factor){.name = "sigalgs", .levels = (const char *const *)m->sigalgs, .n_levels = m->n_sigalgs};
+    }
+    return pqs_plan_cross(&m->plan, factors, n, o->aa, err);
+}
+
+static int make_plan(struct measurement *m, struct pqs_err *err) {
+    const struct pqs_measure *o = m->o;
+    uint32_t random = 0; /* 32 bits: short enough to type again */
+    if (o->seed == 0 && getrandom(&random, sizeof random, 0) != sizeof random)
+        return pqs_fail_sys(err, PQS_E_ENV, errno, "no random seed to be had");
+    snprintf(m->plan.workload, sizeof m->plan.workload, "%s", pqs_workload_tls.name);
+    m->plan.blocks = (uint32_t)o->blocks;
+    m->plan.schedule = (struct pqs_schedule){
+        .arrivals = strcmp(o->arrivals, "poisson") == 0 ? PQS_ARRIVALS_POISSON : PQS_ARRIVALS_CONSTANT,
+        .rate_per_s = o->rate_per_s,
+        .warmup_ns = o->warmup_ns,
+        .duration_ns = o->duration_ns,
+        .timeout_ns = o->timeout_ns,
+        .seed = o->seed ? o->seed : random,
+        .threads = (uint32_t)o->threads,
+        .max_inflight = (uint32_t)o->max_inflight,
+    };
+    int rc = make_arms(m, err);
+    return rc == 0 && o->baseline ? pqs_plan_set_baseline(&m->plan, o->baseline, err) : rc;
+}
+
+static int set_file(struct pqs_spec *spec, const char *name, const char *path, struct pqs_err *err) {
+    if (!path)
+        return 0;
+    PQS_BUF data = {0};
+    int rc = pqs_read_file(path, PQS_PEM_FILE_MAX, &data, err);
+    if (rc)
+        return rc;
+    pqs_spec_set_bytes(spec, name, data.data, data.len);
+    return 0;
+}
+
+static void set_request(struct pqs_spec *client, const struct pqs_measure *o) {
+    char text[64];
+    pqs_spec_set(client, "close", o->close);
+    if (o->handshake_only) {
+        pqs_spec_set(client, "handshake_only", "yes");
+        return;
+    }
+    snprintf(text, sizeof text, "/bytes/%" PRIu64, o->bytes);
+    pqs_spec_set(client, "path", o->path ? o->path : o->bytes == 3 ? "/" : text);
+    pqs_spec_set(client, "headers", o->header);
+    snprintf(text, sizeof text, "%" PRIu64, o->expect);
+    pqs_spec_set(client, "expect_status", text);
+    /* What a foreign server answers to GET / is its own affair. */
+    if (!o->path && (!o->target || o->bytes != 3)) {
+        snprintf(text, sizeof text, "%" PRIu64, o->bytes);
+        pqs_spec_set(client, "expect_bytes", text);
+    }
+}
+
+static int set_target(struct pqs_spec *client, const struct pqs_measure *o, struct pqs_err *err) {
+    char host[256], port[8];
+    int rc = pqs_parse_address("--target", o->target, host, port, err);
+    if (rc)
+        return rc;
+    pqs_spec_set(client, "host", host);
+    pqs_spec_set(client, "ports", port);
+    pqs_spec_set(client, "servername", o->servername ? o->servername : host);
+    rc = set_file(client, "ca", o->ca, err);
+    if (rc == 0)
+        rc = set_file(client, "client_cert", o->client_cert, err);
+    return rc ? rc : set_file(client, "client_key", o->client_key, err);
+}
+
+static void set_own_server(struct measurement *m) {
+    const struct pqs_measure *o = m->o;
+    struct pqs_spec *server = &m->setup.server;
+    char timeout[32];
+    PQS_BUF groups = {0};
+    pqs_spec_set(&m->setup.client, "servername", "localhost");
+    server->schedule.threads = o->server_threads ? (uint32_t)o->server_threads : 1;
+    pqs_spec_set(server, "host", o->ipv6 ? "::1" : "127.0.0.1");
+    pqs_spec_set(server, "port", "0");
+    pqs_spec_set(server, "ports", o->ipv6 ? IPV6_PORTS : "1");
+    snprintf(timeout, sizeof timeout, "%" PRId64, o->timeout_ns);
+    pqs_spec_set(server, "timeout_ns", timeout);
+    pqs_tls_server_groups(&m->plan, &groups);
+    if (o->server_groups || groups.len > 0)
+        pqs_spec_set(server, "groups", o->server_groups ? o->server_groups : pqs_buf_text(&groups));
+}
+
+static int make_certificates(struct measurement *m, struct pqs_err *err) {
+    m->levels = pqs_calloc(m->n_certs + 1, sizeof *m->levels);
+    for (size_t i = 0; i < m->n_certs; i++) {
+        m->levels[i].kind = m->certs[i];
+        int rc = pqs_order_certificate(&(struct pqs_order){.kind = m->certs[i]}, &m->levels[i].pem, err);
+        if (rc)
+            return rc;
+    }
+    m->setup.levels = m->levels;
+    m->setup.n_levels = m->n_certs;
+    return 0;
+}
+
+static int make_setup(struct measurement *m, struct pqs_err *err) {
+    set_request(&m->setup.client, m->o);
+    if (m->o->insecure)
+        pqs_spec_set(&m->setup.client, "insecure", "yes");
+    if (m->o->target)
+        return set_target(&m->setup.client, m->o, err);
+    set_own_server(m);
+    return make_certificates(m, err);
+}
+
+/* runs/20261130T194844Z-tls, with -2, -3, ... when that exists. */
+static char *default_out_dir(const char *workload) {
+    char utc[24], compact[24];
+    size_t n = 0;
+    pqs_utc(utc);
+    for (const char *p = utc; *p; p++)
+        if (*p != '-' && *p != ':')
+            compact[n++] = *p;
+    compact[n] = '\0';
+    char *dir = pqs_format("runs/%s-%s", compact, workload);
+    for (int i = 2; access(dir, F_OK) == 0; i++) {
+        free(dir);
+        dir = pqs_format("runs/%s-%s-%d", compact, workload, i);
+    }
+    return dir;
+}
+
+/* The command line as a shell would take it again. */
+static char *command_line(int argc, char **argv) {
+    PQS_BUF text = {0};
+    pqs_buf_addf(&text, "pqshake");
+    for (int i = 0; i < argc; i++) {
+        const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+:,./@%";
+        if (argv[i][0] && argv[i][strspn(argv[i], plain)] == '\0') {
+            pqs_buf_addf(&text, " %s", argv[i]);
+            continue;
+        }
+        pqs_buf_addf(&text, " '");
+        for (const char *p = argv[i]; *p; p++)
+            pqs_buf_addf(&text, *p == '\'' ? "'\\''" : "%c", *p);
+        pqs_buf_addf(&text, "'");
+    }
+    return pqs_strdup(pqs_buf_text(&text));
+}
+
+static int run_plan(struct measurement *m, size_t *ret_stored, struct pqs_err *err) {
+    PQS_FREE char *command = command_line(m->call->argc, m->call->argv);
+    const struct pqs_setting settings[] = {
+        {"tool.version", PQSHAKE_VERSION},
+        {"tool.git_commit", PQSHAKE_COMMIT},
+        {"command", command},
+        {"target", m->o->target ? (char *)m->o->target : "own"},
+    };
+    struct pqs_live live = pqs_live_begin();
+    const struct pqs_run_options options = {
+        .plan = &m->plan,
+        .workload = &pqs_workload_tls,
+        .context = &m->setup,
+        .own_server = !m->o->target,
+        .out_dir = m->out_dir,
+        .settings = settings,
+        .n_settings = PQS_COUNT(settings),
+        .progress = pqs_live_show,
+        .progress_context = &live,
+    };
+    int rc = pqs_run(&options, ret_stored, err);
+    pqs_live_end(&live);
+    return rc;
+}
+
+static int write_report(const struct measurement *m, const struct pqs_model *model, struct pqs_err *err) {
+    PQS_BUF json = {0}, text = {0};
+    pqs_report_json(model, &json);
+    pqs_report_markdown(model, &text);
+    const char *to = m->o->json;
+    bool json_out = to && strcmp(to, "-") == 0;
+    const struct pqs_buf *out = json_out ? &json : &text;
+    fwrite(out->data, 1, out->len, stdout);
+    fflush(stdout);
+    if (json_out)
+        pqs_say("results in %s", m->out_dir);
+    else
+        printf("\nResults: %s (run.db, summary.json, summary.md)\n", m->out_dir);
+
+    PQS_FREE char *json_path = pqs_format("%s/summary.json", m->out_dir);
+    PQS_FREE char *text_path = pqs_format("%s/summary.md", m->out_dir);
+    int rc = pqs_write_file(json_path, 0644, json.data, json.len, err);
+    if (rc == 0)
+        rc = pqs_write_file(text_path, 0644, text.data, text.len, err);
+    if (rc == 0 && to && !json_out)
+        rc = pqs_write_file(to, 0644, json.data, json.len, err);
+    if (rc == 0 && pqs_model_unfit(model))
+        rc = pqs_fail(err, PQS_E_UNFIT, "the data is unfit for the question: the report says why");
+    return rc;
+}
+
+/* Everything is rendered from what is on disk, so that it is there. */
+static int report(const struct measurement *m, struct pqs_err *err) {
+    struct pqs_run run = {0};
+    int rc = pqs_store_read(m->out_dir, &run, err);
+    if (rc)
+        return rc;
+    struct pqs_model *model = pqs_model_new(&run);
+    rc = write_report(m, model, err);
+    pqs_model_free(model);
+    pqs_run_release(&run);
+    return rc;
+}
+
+static int measure(struct measurement *m, struct pqs_err *err) {
+    int rc = check_options(m, err);
+    if (rc == 0)
+        rc = make_plan(m, err);
+    if (rc == 0)
+        rc = make_setup(m, err);
+    if (rc)
+        return rc;
+    m->out_dir = m->o->out ? pqs_strdup(m->o->out) : default_out_dir(m->plan.workload);
+    size_t stored = 0;
+    rc = run_plan(m, &stored, err);
+    if (rc == 0)
+        return report(m, err);
+    /* The run could not go on, but what was finished is worth showing. */
+    struct pqs_err second = {0};
+    if (stored > 0 && report(m, &second) != 0 && second.code != PQS_E_UNFIT)
+        pqs_say("%s", second.msg);
+    return rc;
+}
+
+int pqs_measure(const struct pqs_call *call, const struct pqs_measure *o, struct pqs_err *err) {
+    struct measurement m = {.call = call, .o = o, .null_engine = strcmp(o->engine, "null") == 0};
+    int rc = measure(&m, err);
+    release(&m);
+    return rc;
+}

@@ -1,0 +1,142 @@
+/* See target.h. */
+#include "load/target.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+static void set_port(struct sockaddr_storage *a, uint16_t port) {
+    if (a->ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)a)->sin6_port = htons(port);
+    else
+        ((struct sockaddr_in *)a)->sin_port = htons(port);
+}
+
+static bool same_address(const struct sockaddr *a, const struct sockaddr_storage *b) {
+    if (a->sa_family != b->ss_family)
+        return false;
+    if (a->sa_family == AF_INET)
+        return ((const struct sockaddr_in *)a)->sin_addr.s_addr == ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+    return a->sa_family == AF_INET6 && memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+                                              &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
+}
+
+static bool in_127(const struct sockaddr_storage *a) {
+    return a->ss_family == AF_INET && (ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24) == 127;
+}
+
+static bool on_this_machine(const struct sockaddr_storage *a) {
+    if (in_127(a))
+        return true;
+    struct ifaddrs *all;
+    if (getifaddrs(&all) != 0)
+        return false;
+    bool found = false;
+    for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next)
+        found = i->ifa_addr && same_address(i->ifa_addr, a);
+    freeifaddrs(all);
+    return found;
+}
+
+int pqs_target_resolve(const struct pqs_spec *spec, struct pqs_target *ret_t, struct pqs_err *err) {
+    const char *host = pqs_spec_get(spec, "host");
+    const char *ports = pqs_spec_get(spec, "ports");
+    if (!host || !ports)
+        return pqs_fail(err, PQS_E_USAGE, "a client needs the parameters host and ports");
+    struct pqs_target t = {0};
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
+    int rc = getaddrinfo(host, NULL, &hints, &found);
+    if (rc != 0)
+        return pqs_fail(err, PQS_E_FAILED, "cannot resolve '%s': %s", host, gai_strerror(rc));
+    t.to_len = found->ai_addrlen;
+    struct sockaddr_storage address = {0};
+    memcpy(&address, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    for (const char *p = ports; *p;) {
+        char *end;
+        unsigned long port = strtoul(p, &end, 10);
+        if (end == p || (*end != ',' && *end != '\0') || port < 1 || port > 65535)
+            return pqs_fail(err, PQS_E_USAGE, "'%s' is not a list of ports (1 to 65535)", ports);
+        if (t.n_to == PQS_TARGET_PORTS_MAX)
+            return pqs_fail(err, PQS_E_USAGE, "'%s' lists more than %d ports", ports, PQS_TARGET_PORTS_MAX);
+        t.to[t.n_to] = address;
+        set_port(&t.to[t.n_to++], (uint16_t)port);
+        p = *end ? end + 1 : end;
+    }
+    t.loopback = on_this_machine(&address);
+    if (in_127(&address)) {
+        t.n_from = PQS_TARGET_SOURCES;
+        t.from_len = sizeof(struct sockaddr_in);
+        for (unsigned i = 0; i < t.n_from; i++)
+            *(struct sockaddr_in *)&t.from[i] =
+                (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f010001u + i)};
+    }
+    *ret_t = t;
+    return 0;
+}
+
+/* The first number of a /proc/sys file, or if_missing. */
+static long sysctl_number(const char *path, long if_missing, long *ret_second) {
+    PQS_BUF text = {0};
+    if (pqs_read_file(path, 4096, &text, NULL) != 0)
+        return if_missing;
+    char *end;
+    long first = strtol(pqs_buf_text(&text), &end, 10);
+    if (ret_second)
+        *ret_second = strtol(end, NULL, 10);
+    return first;
+}
+
+int pqs_target_check_ports(const struct pqs_target *t, const struct pqs_schedule *s, bool closes_with_rst,
+                           struct pqs_err *err) {
+    if (closes_with_rst)
+        return 0;
+    long high = 60999;
+    long low = sysctl_number("/proc/sys/net/ipv4/ip_local_port_range", 32768, &high);
+    long reuse = sysctl_number("/proc/sys/net/ipv4/tcp_tw_reuse", 0, NULL);
+    bool timestamps = sysctl_number("/proc/sys/net/ipv4/tcp_timestamps", 0, NULL) != 0;
+    bool reused = timestamps && (reuse == 1 || (reuse == 2 && t->loopback));
+    double ports = (double)(high - low + 1) * t->n_to * (t->n_from ? t->n_from : 1);
+    double held_s = reused ? 1 : 60; /* TCP_TIMEWAIT_LEN; tcp_tw_reuse waits for the timestamp clock, 1 s */
+    double run_s = (double)(s->warmup_ns + s->duration_ns) / (double)PQS_NS_PER_S;
+    double needed = s->rate_per_s * (run_s < held_s ? run_s : held_s);
+    if (needed <= ports)
+        return 0;
+    return pqs_fail(
+        err, PQS_E_ENV,
+        "this machine's %.0f source ports last %.1f s at %g connections/s (closed ones are held for %.0f s), but the "
+        "trial takes %.1f s; lower --rate or --duration, use --close rst, widen net.ipv4.ip_local_port_range or "
+        "set net.ipv4.tcp_tw_reuse=1",
+        ports, ports / s->rate_per_s, s->rate_per_s, held_s, run_s);
+}
+
+int pqs_target_max_inflight(uint32_t asked, uint32_t *ret_max, struct pqs_err *err) {
+    const unsigned reserve = 32; /* epoll, the channel, libraries */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return pqs_fail(err, PQS_E_ENV, "cannot read the descriptor limit");
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 && getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return pqs_fail(err, PQS_E_ENV, "cannot read the descriptor limit");
+    uint64_t descriptors = limit.rlim_cur == RLIM_INFINITY ? 1u << 20 : limit.rlim_cur;
+    if (asked == 0)
+        *ret_max = (uint32_t)(descriptors / 2 < 4096 ? descriptors / 2 : 4096);
+    else if ((uint64_t)asked + reserve > descriptors)
+        return pqs_fail(
+            err, PQS_E_ENV,
+            "--max-inflight %u needs %u descriptors, but this process may have %llu; raise the limit (ulimit -n) or "
+            "lower --max-inflight",
+            asked, asked + reserve, (unsigned long long)descriptors);
+    else
+        *ret_max = asked;
+    return 0;
+}

@@ -1,0 +1,237 @@
+/* The stages of one trial (METHOD, Trust; docs/WORKERS.md). Must not know blocks, the store or any one workload. */
+#include "run/trial.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "stats/hist.h"
+
+/* Deadlines only catch workers that are stuck: they leave room for a loaded machine. */
+#define CONFIGURE_TIMEOUT_NS (60 * PQS_NS_PER_S)
+#define MARK_TIMEOUT_NS (30 * PQS_NS_PER_S) /* it waits up to 2 s for open connections itself */
+#define MARGIN_NS (30 * PQS_NS_PER_S)
+
+static void make_specs(struct pqs_pair *pair, uint32_t block) {
+    const struct pqs_plan *plan = pair->options->plan;
+    pqs_spec_copy(&plan->common, &pair->client_spec);
+    pair->client_spec.schedule = plan->schedule;
+    pair->client_spec.schedule.block = block;
+    if (!pair->options->own_server)
+        return;
+    pqs_spec_copy(&pair->client_spec, &pair->server_spec);
+    pqs_cpu_split(pair->server_spec.cpus, pair->client_spec.cpus);
+}
+
+/* The client goes where the server says it listens. */
+static int aim(struct pqs_pair *pair, struct pqs_err *err) {
+    const struct pqs_result *ready = &pair->server_ready;
+    const char *host = pqs_result_fact_of(ready, PQS_SERVER, "host", NULL);
+    PQS_BUF ports = {0};
+    for (size_t i = 0; i < ready->n_facts; i++)
+        if (strcmp(ready->facts[i].name, "port") == 0)
+            pqs_buf_addf(&ports, "%s%s", ports.len ? "," : "", ready->facts[i].value);
+    if (!host || ports.len == 0)
+        return pqs_fail(err, PQS_E_FAILED, "the server worker is ready but does not say where it listens");
+    pqs_spec_set(&pair->client_spec, "host", host);
+    pqs_spec_set(&pair->client_spec, "ports", pqs_buf_text(&ports));
+    return 0;
+}
+
+static int configure(struct pqs_pair *pair, struct pqs_err *err) {
+    const struct pqs_run_options *options = pair->options;
+    struct pqs_spec *server_spec = options->own_server ? &pair->server_spec : NULL;
+    int rc = options->workload->apply(pair->arm, options->context, &pair->client_spec, server_spec, err);
+    if (rc == 0 && server_spec)
+        rc = pqs_worker_start(PQS_DEFAULT_STACK, "server", &pair->server, err);
+    if (rc == 0)
+        rc = pqs_worker_start(PQS_DEFAULT_STACK, "client", &pair->client, err);
+    if (rc == 0 && server_spec)
+        rc = pqs_worker_ask(&pair->server, PQS_MSG_CONFIGURE, server_spec, PQS_MSG_READY, CONFIGURE_TIMEOUT_NS, NULL,
+                            &pair->server_ready, err);
+    if (rc == 0 && server_spec)
+        rc = aim(pair, err);
+    if (rc == 0)
+        rc = pqs_worker_ask(&pair->client, PQS_MSG_CONFIGURE, &pair->client_spec, PQS_MSG_READY, CONFIGURE_TIMEOUT_NS, NULL,
+                            &pair->client_ready, err);
+    return rc;
+}
+
+static struct pqs_worker *watched_server(struct pqs_pair *pair) {
+    return pair->options->own_server ? &pair->server : NULL;
+}
+
+static void explain(struct pqs_pair *pair, struct pqs_err *err) {
+    const struct pqs_workload *workload = pair->options->workload;
+    struct pqs_result counts = {0};
+    struct pqs_err ignored;
+    if (!pair->options->own_server) {
+        workload->explain(&pair->client_spec, NULL, NULL, err);
+    } else if (pqs_worker_ask(&pair->server, PQS_MSG_MARK, NULL, PQS_MSG_DONE, MARK_TIMEOUT_NS, NULL, &counts, &ignored) ==
+               0) {
+        workload->explain(&pair->client_spec, &pair->server_ready, &counts, err);
+    } /* a server that cannot be asked has been named by err already, or will be missed in the next trial */
+    pqs_result_release(&counts);
+}
+
+int pqs_pair_prepare(struct pqs_pair *pair, const struct pqs_run_options *options, const struct pqs_arm *arm, uint32_t block,
+                     struct pqs_err *err) {
+    pair->options = options;
+    pair->arm = arm;
+    make_specs(pair, block);
+    int rc = configure(pair, err);
+    if (rc)
+        return rc;
+    const struct pqs_waiting waiting = {.watch = watched_server(pair)};
+    rc = pqs_worker_ask(&pair->client, PQS_MSG_PREFLIGHT, NULL, PQS_MSG_DONE, options->plan->schedule.timeout_ns + MARGIN_NS,
+                        &waiting, &pair->preflight, err);
+    if (rc && err->sys)
+        return rc; /* no handshake failed: a worker did, or the user does not want to wait */
+    if (rc == 0)
+        rc = options->workload->check(&pair->client_spec, &pair->preflight, err);
+    if (rc)
+        explain(pair, err);
+    return rc;
+}
+
+struct window {
+    struct pqs_pair *pair;
+    struct pqs_progress *progress;
+    struct pqs_result *r;
+};
+
+static void show(const struct pqs_pair *pair, const struct pqs_progress *progress) {
+    if (pair->options->progress)
+        pair->options->progress(pair->options->progress_context, progress);
+}
+
+/* What the client says before DONE: progress, then its samples. */
+static int on_message(void *context, enum pqs_message type, const struct pqs_buf *payload, struct pqs_err *err) {
+    struct window *w = context;
+    if (type == PQS_MSG_SAMPLES && payload->len % PQS_SAMPLE_BYTES == 0) {
+        pqs_buf_add(&w->r->samples, payload->data, payload->len);
+        return 0;
+    }
+    struct pqs_result rows = {0};
+    int rc = type == PQS_MSG_PROGRESS
+                 ? pqs_result_decode(payload->data, payload->len, &rows, err)
+                 : pqs_fail(err, PQS_E_FAILED, "the client worker sent '%s' of %zu bytes while measuring",
+                            pqs_message_name(type), payload->len);
+    if (rc == 0) {
+        w->progress->started = pqs_result_get(&rows, PQS_CLIENT, "started", 0);
+        w->progress->completed = pqs_result_get(&rows, PQS_CLIENT, "completed", 0);
+        w->progress->failed = pqs_result_get(&rows, PQS_CLIENT, "failed", 0);
+        show(w->pair, w->progress);
+    }
+    pqs_result_release(&rows);
+    return rc;
+}
+
+static int stage(struct window *w, const char *name, enum pqs_message send, int64_t length_ns, struct pqs_result *ret_r,
+                 struct pqs_err *err) {
+    w->progress->stage = name;
+    w->progress->started = w->progress->completed = w->progress->failed = 0;
+    show(w->pair, w->progress);
+    const struct pqs_waiting waiting = {.watch = watched_server(w->pair), .on_message = on_message, .context = w};
+    return pqs_worker_ask(&w->pair->client, send, NULL, PQS_MSG_DONE,
+                          length_ns + w->pair->options->plan->schedule.timeout_ns + MARGIN_NS, &waiting, ret_r, err);
+}
+
+static int mark(struct pqs_pair *pair, struct pqs_result *ret_r, struct pqs_err *err) {
+    return pqs_worker_ask(&pair->server, PQS_MSG_MARK, NULL, PQS_MSG_DONE, MARK_TIMEOUT_NS, NULL, ret_r, err);
+}
+
+/* The server's counters run since its start; the trial's are the differences over the window and its drain. `open` is a
+ * gauge: connections that the second snapshot did not wait for. */
+static void add_differences(const struct pqs_result *before, const struct pqs_result *after, struct pqs_result *r) {
+    for (size_t i = 0; i < after->n_counters; i++) {
+        const struct pqs_counter *c = &after->counters[i];
+        int64_t from = strcmp(c->name, "open") == 0 ? 0 : pqs_result_get(before, c->side, c->name, 0);
+        pqs_result_count(r, PQS_SERVER, c->name, c->value - from);
+    }
+}
+
+int pqs_pair_measure(struct pqs_pair *pair, struct pqs_progress *progress, struct pqs_result *ret_r, struct pqs_err *err) {
+    const struct pqs_schedule *schedule = &pair->client_spec.schedule;
+    bool own_server = pair->options->own_server;
+    struct window w = {.pair = pair, .progress = progress, .r = ret_r};
+    struct pqs_result before = {0}, after = {0};
+    int rc = stage(&w, "warm-up", PQS_MSG_WARMUP, schedule->warmup_ns, &pair->warmup, err);
+    if (rc == 0 && own_server)
+        rc = mark(pair, &before, err);
+    if (rc == 0)
+        rc = stage(&w, "measuring", PQS_MSG_RUN, schedule->duration_ns, ret_r, err);
+    if (rc == 0 && own_server)
+        rc = mark(pair, &after, err);
+    if (rc == 0 && own_server) {
+        add_differences(&before, &after, ret_r);
+        rc = pqs_worker_ask(&pair->server, PQS_MSG_STOP, NULL, PQS_MSG_DONE, schedule->timeout_ns + MARGIN_NS, NULL, NULL,
+                            err);
+    }
+    pqs_result_release(&before);
+    pqs_result_release(&after);
+    return rc;
+}
+
+static bool listed(const char *const *names, const char *name) {
+    for (; names && *names; names++)
+        if (strcmp(*names, name) == 0)
+            return true;
+    return false;
+}
+
+/* Facts of a stage, as the side that said them, unless a later stage (those before `n_known`) has facts of that name. */
+static void add_facts(const struct pqs_result *from, enum pqs_side side, const char *const *except, struct pqs_result *r) {
+    size_t n_known = r->n_facts;
+    for (size_t i = 0; i < from->n_facts; i++) {
+        const struct pqs_fact *fact = &from->facts[i];
+        bool known = listed(except, fact->name);
+        for (size_t k = 0; k < n_known && !known; k++)
+            known = r->facts[k].side == side && strcmp(r->facts[k].name, fact->name) == 0;
+        if (!known)
+            pqs_result_fact(r, side, fact->name, fact->value, fact->n);
+    }
+}
+
+/* True of one process in one trial and nothing else: not evidence. */
+static const char *const plumbing[] = {"pid", "host", "port", NULL};
+
+void pqs_pair_describe(const struct pqs_pair *pair, struct pqs_result *r) {
+    pqs_result_fact(r, PQS_CLIENT, "target", pair->options->own_server ? "own" : "foreign", 1);
+    for (size_t i = 0; i < pair->arm->n_levels; i++) {
+        const struct pqs_factor_level *l = &pair->arm->levels[i];
+        char name[sizeof r->facts->name];
+        snprintf(name, sizeof name, "asked.%s", l->factor);
+        pqs_result_fact(r, PQS_CLIENT, name, l->level, 1);
+    }
+    add_facts(&pair->preflight, PQS_CLIENT, pair->options->workload->cohort_facts, r);
+    add_facts(&pair->client_ready, PQS_CLIENT, plumbing, r);
+    add_facts(&pair->client.hello, PQS_CLIENT, plumbing, r);
+    add_facts(&pair->server_ready, PQS_SERVER, plumbing, r);
+    add_facts(&pair->server.hello, PQS_SERVER, plumbing, r);
+    for (size_t i = 0; i < pair->warmup.n_counters; i++) {
+        const struct pqs_counter *c = &pair->warmup.counters[i];
+        if (pqs_result_get(r, PQS_CLIENT, c->name, -1) < 0)
+            pqs_result_count(r, PQS_CLIENT, c->name, c->value);
+    }
+    for (size_t i = 0; i < pair->preflight.n_hists; i++) {
+        const struct pqs_hist_row *row = &pair->preflight.hists[i];
+        if (row->class != PQS_CLASS_FIRST || pqs_result_hist_of(r, row->class, row->phase))
+            continue;
+        struct pqs_hist *copy = pqs_hist_new();
+        pqs_hist_merge(copy, row->hist);
+        pqs_result_hist(r, row->class, row->phase, copy);
+    }
+}
+
+void pqs_pair_release(struct pqs_pair *pair) {
+    pqs_worker_stop(&pair->client);
+    pqs_worker_stop(&pair->server);
+    pqs_spec_release(&pair->client_spec);
+    pqs_spec_release(&pair->server_spec);
+    pqs_result_release(&pair->client_ready);
+    pqs_result_release(&pair->server_ready);
+    pqs_result_release(&pair->preflight);
+    pqs_result_release(&pair->warmup);
+}

@@ -1,0 +1,164 @@
+/* pqshake-worker-<stack> ROLE: all cryptography of pqshake happens in processes like this one (docs/WORKERS.md). */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/machine.h"
+#include "base/mem.h"
+#include "crypto/library.h"
+#include "role.h"
+
+static const struct pqs_role *const roles[] = {
+    &pqs_role_certificates,
+    &pqs_role_client,
+    &pqs_role_list,
+    &pqs_role_server,
+};
+
+static void library_facts(enum pqs_side side, struct pqs_result *r) {
+    struct pqs_library lib;
+    struct pqs_err err;
+    if (pqs_library_facts(&lib, &err) != 0)
+        return;
+    pqs_result_fact(r, side, "stack", lib.stack, 1);
+    pqs_result_fact(r, side, "header_version", lib.header_version, 1);
+    pqs_result_fact(r, side, "library_version", lib.version, 1);
+    pqs_result_fact(r, side, "library", lib.ssl.path, 1);
+    pqs_result_fact(r, side, "build_id", lib.ssl.build_id, 1);
+    pqs_result_fact(r, side, "libcrypto", lib.crypto.path, 1);
+    pqs_result_fact(r, side, "libcrypto_build_id", lib.crypto.build_id, 1);
+    pqs_result_fact(r, side, "cpu_settings", lib.cpu_settings, 1);
+}
+
+struct machine_context {
+    enum pqs_side side;
+    struct pqs_result *r;
+};
+
+static void machine_fact(void *context, const char *name, const char *value) {
+    const struct machine_context *c = context;
+    char full[64];
+    snprintf(full, sizeof full, "env.%s", name);
+    pqs_result_fact(c->r, c->side, full, value, 1);
+}
+
+void pqs_worker_facts(enum pqs_side side, const struct pqs_spec *spec, struct pqs_result *r) {
+    char threads[16];
+    snprintf(threads, sizeof threads, "%u", spec->schedule.threads);
+    library_facts(side, r);
+    pqs_result_fact(r, side, "threads", threads, 1);
+    pqs_result_fact(r, side, "cpus", spec->cpus, 1);
+    pqs_machine_facts(machine_fact, &(struct machine_context){side, r});
+}
+
+int pqs_worker_next(struct pqs_channel *channel, enum pqs_message *ret_type, struct pqs_err *err) {
+    PQS_BUF payload = {0};
+    int rc = pqs_channel_recv(channel, INT64_MAX, ret_type, &payload, err);
+    return rc < 0 && err->sys == EPIPE ? 0 : rc;
+}
+
+int pqs_param_yes(const struct pqs_spec *spec, const char *name) {
+    const char *value = pqs_spec_get(spec, name);
+    return value && strcmp(value, "yes") == 0;
+}
+
+int pqs_param_number(const struct pqs_spec *spec, const char *name, uint64_t min, uint64_t max, uint64_t if_missing,
+                     uint64_t *ret, struct pqs_err *err) {
+    const char *text = pqs_spec_get(spec, name);
+    char *end;
+    *ret = if_missing;
+    if (!text)
+        return 0;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || value < min || value > max)
+        return pqs_fail(err, PQS_E_USAGE, "parameter %s is '%s'; it must be a number from %llu to %llu", name, text,
+                        (unsigned long long)min, (unsigned long long)max);
+    *ret = value;
+    return 0;
+}
+
+static int check_params(const struct pqs_role *role, const struct pqs_spec *spec, struct pqs_err *err) {
+    for (size_t i = 0; i < spec->n_params; i++) {
+        const char *const *known = role->params;
+        while (*known && strcmp(*known, spec->params[i].name) != 0)
+            known++;
+        if (!*known)
+            return pqs_fail(err, PQS_E_USAGE, "role %s does not know the parameter '%s'", role->name, spec->params[i].name);
+    }
+    return 0;
+}
+
+static int say_hello(struct pqs_channel *channel, const char *role, struct pqs_err *err) {
+    struct pqs_result hello = {0};
+    char pid[16];
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    enum pqs_side side = strcmp(role, "client") == 0 ? PQS_CLIENT : PQS_SERVER;
+    library_facts(side, &hello);
+    pqs_result_fact(&hello, side, "pid", pid, 1);
+    int rc = pqs_channel_send_result(channel, PQS_MSG_HELLO, &hello, err);
+    pqs_result_release(&hello);
+    return rc;
+}
+
+static int serve_channel(const struct pqs_role *role, struct pqs_channel *channel, struct pqs_err *err) {
+    PQS_BUF payload = {0};
+    enum pqs_message type;
+    int rc = pqs_crypto_init(err);
+    if (rc == 0)
+        rc = pqs_crypto_self_test(err);
+    if (rc == 0)
+        rc = say_hello(channel, role->name, err);
+    if (rc)
+        return rc;
+    rc = pqs_channel_recv(channel, INT64_MAX, &type, &payload, err);
+    if (rc < 0)
+        return err->sys == EPIPE ? 0 : rc;
+    if (type != PQS_MSG_CONFIGURE)
+        return pqs_fail(err, PQS_E_FAILED, "expected the message configure, got %s", pqs_message_name(type));
+    struct pqs_spec spec = {0};
+    rc = pqs_spec_decode(payload.data, payload.len, &spec, err);
+    if (rc == 0)
+        rc = check_params(role, &spec, err);
+    if (rc == 0)
+        rc = pqs_cpu_pin(spec.cpus, err);
+    if (rc == 0)
+        rc = role->run(channel, &spec, err);
+    pqs_spec_release(&spec);
+    return rc;
+}
+
+int main(int argc, char **argv) {
+    const struct pqs_role *role = NULL;
+    for (size_t i = 0; argc == 2 && i < PQS_COUNT(roles); i++)
+        if (strcmp(argv[1], roles[i]->name) == 0)
+            role = roles[i];
+    if (!role || isatty(STDIN_FILENO)) {
+        fprintf(
+            stderr,
+            "pqshake-worker: started by pqshake, which talks to it over its standard input and output; the role is one of");
+        for (size_t i = 0; i < PQS_COUNT(roles); i++)
+            fprintf(stderr, " %s", roles[i]->name);
+        fprintf(stderr, "\n");
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    /* What libraries print must not end up in the channel. */
+    int out = dup(STDOUT_FILENO);
+    if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        return 1;
+    struct pqs_channel channel;
+    struct pqs_err err = {0};
+    pqs_channel_init(&channel, STDIN_FILENO, out);
+    int rc = serve_channel(role, &channel, &err);
+    if (rc) {
+        struct pqs_err ignored;
+        (void)!pqs_channel_send_error(&channel, &err, &ignored);
+    }
+    pqs_channel_release(&channel);
+    return -rc;
+}

@@ -1,0 +1,407 @@
+/* Verdict rows: each is triggered by a trial that is healthy but for one thing, and left alone by one that only comes close.
+ * A row without a case fails the test. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "stats/hist.h"
+#include "verdict/verdict.h"
+
+static void set(struct pqs_result *r, enum pqs_side side, const char *name, int64_t value) {
+    pqs_result_count(r, side, name, value - pqs_result_get(r, side, name, 0));
+}
+
+/* Replaces the value of a fact. */
+static void say(struct pqs_result *r, enum pqs_side side, const char *name, const char *value) {
+    for (size_t i = 0; i < r->n_facts; i++) {
+        if (r->facts[i].side == side && strcmp(r->facts[i].name, name) == 0) {
+            snprintf(r->facts[i].value, sizeof r->facts[i].value, "%s", value);
+            return;
+        }
+    }
+    pqs_result_fact(r, side, name, value, 1);
+}
+
+/* n times the same latency, instead of what was there. */
+static void latency(struct pqs_result *r, enum pqs_phase phase, int64_t ns, int n) {
+    for (size_t i = 0; i < r->n_hists; i++) {
+        if (r->hists[i].class == PQS_CLASS_FULL && r->hists[i].phase == phase) {
+            pqs_hist_free(r->hists[i].hist);
+            r->hists[i] = r->hists[--r->n_hists];
+        }
+    }
+    struct pqs_hist *h = pqs_hist_new();
+    for (int i = 0; i < n; i++)
+        pqs_hist_add(h, ns);
+    pqs_result_hist(r, PQS_CLASS_FULL, phase, h);
+}
+
+/* 1000 connections of an own server across a link, without anything to say. */
+static void healthy(struct pqs_result *r) {
+    static const struct {
+        enum pqs_side side;
+        const char *name;
+        int64_t value;
+    } counters[] = {{PQS_CLIENT, "scheduled", 1000},   {PQS_CLIENT, "started", 1000},
+                    {PQS_CLIENT, "completed", 1000},   {PQS_CLIENT, "window_completed", 998},
+                    {PQS_CLIENT, "verified", 1000},    {PQS_CLIENT, "window_ns", 10000000000},
+                    {PQS_CLIENT, "drain_ns", 2000000}, {PQS_CLIENT, "thread_busy_ppm", 120000},
+                    {PQS_SERVER, "accepted", 1000},    {PQS_SERVER, "completed", 1000},
+                    {PQS_SERVER, "cpu_ns", 900000000}};
+    for (size_t i = 0; i < PQS_COUNT(counters); i++)
+        pqs_result_count(r, counters[i].side, counters[i].name, counters[i].value);
+    say(r, PQS_CLIENT, "target", "own");
+    say(r, PQS_CLIENT, "loopback", "no");
+    say(r, PQS_CLIENT, "engine", "openssl");
+    say(r, PQS_CLIENT, "asked.groups", "X25519MLKEM768");
+    pqs_result_fact(r, PQS_CLIENT, "group", "X25519MLKEM768", 1000);
+    pqs_result_fact(r, PQS_CLIENT, "cipher", "TLS_AES_256_GCM_SHA384", 1000);
+    for (enum pqs_side side = PQS_CLIENT; side <= PQS_SERVER; side++) {
+        say(r, side, "threads", "1");
+        say(r, side, "header_version", "3.5.4");
+        say(r, side, "library_version", "3.5.4");
+    }
+    latency(r, PQS_PHASE_REQUEST, 1000000, 1000);
+    latency(r, PQS_PHASE_START_LAG, 100000, 1000);
+}
+
+/* n connections that failed instead of completing; the server saw them or not. */
+static void fail_some(struct pqs_result *r, const char *counter, int64_t n, bool accepted, bool answered) {
+    set(r, PQS_CLIENT, "completed", 1000 - n);
+    set(r, PQS_CLIENT, "verified", 1000 - n);
+    set(r, PQS_CLIENT, "failed", n);
+    set(r, PQS_CLIENT, counter, n);
+    set(r, PQS_SERVER, "accepted", accepted ? 1000 : 1000 - n);
+    set(r, PQS_SERVER, "completed", answered ? 1000 : 1000 - n);
+}
+
+static void negative_interval(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "clock_faults", 2);
+}
+static void none_completed(struct pqs_result *r) {
+    fail_some(r, "failed.connect.refused", 1000, false, false);
+}
+static void one_completed(struct pqs_result *r) {
+    fail_some(r, "failed.connect.refused", 999, false, false);
+}
+static void cut(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "cut_short", 1);
+    set(r, PQS_CLIENT, "unstarted", 700);
+    set(r, PQS_CLIENT, "scheduled", 1700);
+}
+static void drop_11(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "scheduled", 1011);
+    set(r, PQS_CLIENT, "dropped", 11);
+}
+static void drop_10(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "scheduled", 1010);
+    set(r, PQS_CLIENT, "dropped", 10);
+}
+static void lag_above_request(struct pqs_result *r) {
+    latency(r, PQS_PHASE_START_LAG, 1010000, 1000);
+}
+static void lag_below_request(struct pqs_result *r) {
+    latency(r, PQS_PHASE_START_LAG, 990000, 1000);
+}
+static void lag_above_quarter(struct pqs_result *r) {
+    latency(r, PQS_PHASE_START_LAG, 260000, 1000);
+}
+static void lag_below_quarter(struct pqs_result *r) {
+    latency(r, PQS_PHASE_START_LAG, 240000, 1000);
+}
+static void ports_ran_out(struct pqs_result *r) {
+    fail_some(r, "failed.local.ports", 1, false, false);
+}
+static void ten_time_out(struct pqs_result *r) {
+    fail_some(r, "failed.tls.timeout", 10, true, false);
+}
+static void eleven_time_out(struct pqs_result *r) {
+    fail_some(r, "failed.tls.timeout", 11, true, false);
+}
+static void another_group(struct pqs_result *r) {
+    say(r, PQS_CLIENT, "group", "X25519");
+}
+static void mixed_groups(struct pqs_result *r) {
+    say(r, PQS_CLIENT, "asked.groups", "X25519MLKEM768:X25519");
+    pqs_result_fact(r, PQS_CLIENT, "group", "X25519", 1);
+}
+static void one_of_two_groups(struct pqs_result *r) {
+    say(r, PQS_CLIENT, "asked.groups", "X25519:X25519MLKEM768");
+}
+static void same_group_other_name(struct pqs_result *r) {
+    say(r, PQS_CLIENT, "asked.groups", "*P-256");
+    say(r, PQS_CLIENT, "group", "secp256r1");
+}
+static void one_unverified(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "verified", 999);
+}
+static void insecure(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "verified", 0);
+    say(r, PQS_CLIENT, "insecure", "yes");
+}
+static void null_engine(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "verified", 0);
+    say(r, PQS_CLIENT, "engine", "null");
+    for (size_t i = 0; i < r->n_facts; i++)
+        if (strcmp(r->facts[i].name, "group") == 0)
+            r->facts[i].n = 0;
+}
+static void server_answered_less(struct pqs_result *r) {
+    set(r, PQS_SERVER, "completed", 999);
+}
+static void server_answered_unexplained(struct pqs_result *r) {
+    fail_some(r, "failed.tls.timeout", 1, true, true); /* a TLS failure cannot have been answered */
+}
+static void server_answered_explained(struct pqs_result *r) {
+    fail_some(r, "failed.response.timeout", 5, true, true);
+}
+static void stranger_accepted(struct pqs_result *r) {
+    set(r, PQS_SERVER, "accepted", 1001);
+}
+static void accepted_less_unexplained(struct pqs_result *r) {
+    fail_some(r, "failed.tls.alert_unknown_ca", 1, false, false); /* an alert came from a server that had accepted */
+}
+static void accepted_less_explained(struct pqs_result *r) {
+    fail_some(r, "failed.connect.refused", 5, false, false);
+}
+static void client_sums_wrong(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "completed", 990);
+}
+static void classes_sum_wrong(struct pqs_result *r) {
+    fail_some(r, "failed.response.eof", 5, true, true);
+    set(r, PQS_CLIENT, "failed.response.eof", 4);
+}
+static void schedule_sums_wrong(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "scheduled", 1001);
+}
+static void server_lost(struct pqs_result *r) {
+    for (size_t i = 0; i < r->n_counters; i++)
+        if (r->counters[i].side == PQS_SERVER)
+            snprintf(r->counters[i].name, sizeof r->counters[i].name, "other%zu", i);
+}
+static void foreign(struct pqs_result *r) {
+    say(r, PQS_CLIENT, "target", "foreign");
+    server_lost(r);
+}
+static void handshake_only(struct pqs_result *r) {
+    say(r, PQS_CLIENT, "handshake_only", "yes");
+    set(r, PQS_SERVER, "completed", 0);
+}
+static void busy_71(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "thread_busy_ppm", 710000);
+}
+static void busy_70(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "thread_busy_ppm", 700000);
+}
+static void server_91(struct pqs_result *r) {
+    set(r, PQS_SERVER, "cpu_ns", 9110000000);
+}
+static void server_91_of_two(struct pqs_result *r) {
+    server_91(r);
+    say(r, PQS_SERVER, "threads", "2");
+}
+static void other_library(struct pqs_result *r) {
+    say(r, PQS_SERVER, "library_version", "3.6.0");
+}
+static void same_other_library(struct pqs_result *r) {
+    say(r, PQS_SERVER, "header_version", "3.6.0");
+    say(r, PQS_SERVER, "library_version", "3.6.0");
+}
+static void retries(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "retries", 3);
+}
+static void loopback(struct pqs_result *r) {
+    say(r, PQS_CLIENT, "loopback", "yes");
+}
+static void nothing(struct pqs_result *r) {
+    (void)r;
+}
+
+static const struct {
+    const char *id;
+    void (*hit)(struct pqs_result *r);
+    const char *text; /* must be in the finding */
+    void (*miss)(struct pqs_result *r);
+} cases[] = {
+    {"clock", negative_interval, "2 negative intervals", nothing},
+    {"no-data", none_completed, "0 of 1000 connections completed", one_completed},
+    {"cut-short", cut, "700 arrivals not begun", drop_11},
+    {"generator-limited", drop_11, "started 98.9 % of 1011 arrivals, dropped 11", drop_10},
+    {"generator-limited", lag_above_request, "start lag p99 1.010 ms, request p50 1.000 ms", lag_below_request},
+    {"local-limit", ports_ran_out, "1 local.ports (this machine ran out of source ports", ten_time_out},
+    {"failures", eleven_time_out, "11 of 1000 connections failed (1.1 %)", ten_time_out},
+    {"wrong-group", another_group, "negotiated X25519 (1000), asked for X25519MLKEM768", one_of_two_groups},
+    {"wrong-group", mixed_groups, "negotiated X25519MLKEM768 (1000), X25519 (1)", same_group_other_name},
+    {"unverified", one_unverified, "999 of 1000", insecure},
+    {"unverified", one_unverified, "999 of 1000", null_engine},
+    {"reconcile", server_answered_less, "client completed 1000, server completed 999", server_answered_explained},
+    {"reconcile", server_answered_unexplained, "client completed 999, server completed 1000", handshake_only},
+    {"reconcile", stranger_accepted, "client started 1000, server accepted 1001", accepted_less_explained},
+    {"reconcile", accepted_less_unexplained, "client started 1000, server accepted 999", ports_ran_out},
+    {"reconcile", client_sums_wrong, "1000 started, but 990 completed + 0 failed", ten_time_out},
+    {"reconcile", classes_sum_wrong, "5 failed, but the classes sum to 4", ten_time_out},
+    {"reconcile", schedule_sums_wrong, "1001 scheduled, but 1000 started", cut},
+    {"reconcile", server_lost, "the server's totals are missing", foreign},
+    {"insecure", insecure, "--insecure", one_unverified},
+    {"lag", lag_above_quarter, "start lag p99 0.260 ms", lag_below_quarter},
+    {"lag", lag_below_request, "start lag p99 0.990 ms", lag_above_request},
+    {"busy", busy_71, "71 %", busy_70},
+    {"server-busy", server_91, "91 % of 1 thread", server_91_of_two},
+    {"library-mismatch", other_library, "server compiled against 3.5.4, running 3.6.0", same_other_library},
+    {"failure-classes", ten_time_out, "10 tls.timeout (no answer within the timeout)", drop_11},
+    {"retry", retries, "3 of 1000", nothing},
+    {"handshake-only", handshake_only, "client side only", nothing},
+    {"foreign-cpu", foreign, "not ours", nothing},
+    {"loopback", loopback, "share one machine", nothing},
+    {"null-engine", null_engine, "no cryptography", nothing},
+};
+
+/* The finding's text, or NULL; static until the next call. Checks what holds for every list of findings. */
+static const char *finding(void (*change)(struct pqs_result *r), const char *id, enum pqs_severity *ret_worst) {
+    static struct pqs_finding found[PQS_FINDINGS_MAX];
+    struct pqs_result r = {0};
+    healthy(&r);
+    change(&r);
+    size_t n = pqs_verdict_trial(&r, found, ret_worst);
+    const char *text = NULL;
+    for (size_t i = 0; i < n; i++) {
+        assert_true(i == 0 || found[i - 1].verdict->severity >= found[i].verdict->severity);
+        assert_true(found[i].text[0] != '\0');
+        if (strcmp(found[i].verdict->id, id) == 0)
+            text = found[i].text;
+    }
+    enum pqs_severity first = n > 0 ? found[0].verdict->severity : PQS_VALID;
+    assert_int_equal(*ret_worst, first == PQS_NOTE ? PQS_VALID : first);
+    pqs_result_release(&r);
+    return text;
+}
+
+static void test_healthy_has_no_findings(void **state) {
+    (void)state;
+    struct pqs_result r = {0};
+    struct pqs_finding found[PQS_FINDINGS_MAX];
+    enum pqs_severity worst = PQS_UNFIT;
+    healthy(&r);
+    size_t n = pqs_verdict_trial(&r, found, &worst);
+    for (size_t i = 0; i < n; i++)
+        print_error("%s: %s\n", found[i].verdict->id, found[i].text);
+    assert_int_equal(n, 0);
+    assert_int_equal(worst, PQS_VALID);
+    pqs_result_release(&r);
+}
+
+static void test_every_row_hits_and_misses(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PQS_COUNT(cases); i++) {
+        enum pqs_severity worst = PQS_VALID;
+        const char *text = finding(cases[i].hit, cases[i].id, &worst);
+        if (!text || !strstr(text, cases[i].text))
+            fail_msg("case %zu (%s): want \"%s\" in \"%s\"", i, cases[i].id, cases[i].text, text ? text : "no finding");
+        text = finding(cases[i].miss, cases[i].id, &worst);
+        if (text)
+            fail_msg("case %zu (%s): should not apply, but says \"%s\"", i, cases[i].id, text);
+    }
+}
+
+static void test_every_row_has_a_case(void **state) {
+    (void)state;
+    for (const struct pqs_verdict *v = pqs_verdicts; v->id; v++) {
+        size_t n = 0;
+        for (size_t i = 0; i < PQS_COUNT(cases); i++)
+            n += strcmp(cases[i].id, v->id) == 0;
+        if (n == 0)
+            fail_msg("verdict \"%s\" has no test case", v->id);
+        assert_true(v->severity > PQS_VALID && strlen(v->message) > 20 && strlen(v->advice) > 20);
+        for (const struct pqs_verdict *other = pqs_verdicts; other != v; other++)
+            assert_string_not_equal(other->id, v->id);
+    }
+}
+
+static void test_severities(void **state) {
+    (void)state;
+    enum pqs_severity worst = PQS_VALID;
+    finding(loopback, "loopback", &worst);
+    assert_int_equal(worst, PQS_VALID);
+    finding(busy_71, "busy", &worst);
+    assert_int_equal(worst, PQS_WARNING);
+    finding(another_group, "wrong-group", &worst);
+    assert_int_equal(worst, PQS_UNFIT);
+}
+
+/* Nothing at all, and resumed handshakes only. */
+static void test_odd_trials(void **state) {
+    (void)state;
+    struct pqs_result r = {0};
+    struct pqs_finding found[PQS_FINDINGS_MAX];
+    enum pqs_severity worst = PQS_VALID;
+    assert_int_equal(pqs_verdict_trial(&r, found, &worst), 1);
+    assert_string_equal(found[0].verdict->id, "no-data");
+    assert_int_equal(pqs_verdict_class(&r), PQS_CLASS_FULL);
+
+    struct pqs_hist *request = pqs_hist_new(), *lag = pqs_hist_new();
+    pqs_hist_add(request, 1000);
+    pqs_hist_add(lag, 2000);
+    pqs_result_hist(&r, PQS_CLASS_RESUMED, PQS_PHASE_REQUEST, request);
+    pqs_result_hist(&r, PQS_CLASS_RESUMED, PQS_PHASE_START_LAG, lag);
+    assert_int_equal(pqs_verdict_class(&r), PQS_CLASS_RESUMED);
+    assert_int_equal(pqs_verdict_trial(&r, found, &worst), 2);
+    assert_string_equal(found[1].verdict->id, "generator-limited");
+    pqs_result_release(&r);
+}
+
+static void test_undeclared(void **state) {
+    (void)state;
+    static const char *const declared[] = {"group"};
+    struct pqs_result a = {0}, b = {0};
+    PQS_BUF text = {0};
+    healthy(&a);
+    healthy(&b);
+    assert_int_equal(pqs_verdict_undeclared(&a, &b, NULL, 0, &text), 0);
+
+    say(&b, PQS_CLIENT, "group", "X25519");
+    assert_int_equal(pqs_verdict_undeclared(&a, &b, declared, 1, &text), 0);
+    assert_int_equal(pqs_verdict_undeclared(&a, &b, NULL, 0, &text), 1);
+    assert_string_equal(pqs_buf_text(&text), "group: X25519MLKEM768 / X25519");
+
+    pqs_buf_clear(&text);
+    say(&b, PQS_CLIENT, "cipher", "TLS_CHACHA20_POLY1305_SHA256");
+    say(&b, PQS_SERVER, "library_version", "3.6.0");
+    assert_int_equal(pqs_verdict_undeclared(&a, &b, declared, 1, &text), 2);
+    assert_string_equal(pqs_buf_text(&text), "cipher: TLS_AES_256_GCM_SHA384 / TLS_CHACHA20_POLY1305_SHA256; "
+                                             "server's library_version: 3.5.4 / 3.6.0");
+
+    /* A mixture differs from either of its parts, in any order, and no fact differs from some. */
+    pqs_buf_clear(&text);
+    say(&b, PQS_SERVER, "library_version", "3.5.4");
+    pqs_result_fact(&b, PQS_CLIENT, "cipher", "TLS_AES_256_GCM_SHA384", 5);
+    pqs_result_fact(&b, PQS_CLIENT, "http_status", "200", 1000);
+    assert_int_equal(pqs_verdict_undeclared(&a, &b, declared, 1, &text), 2);
+    assert_string_equal(pqs_buf_text(&text),
+                        "cipher: TLS_AES_256_GCM_SHA384 / TLS_AES_256_GCM_SHA384 + TLS_CHACHA20_POLY1305_SHA256; "
+                        "http_status: none / 200");
+
+    pqs_buf_clear(&text);
+    set(&b, PQS_CLIENT, "completed", 0); /* negotiated nothing */
+    assert_int_equal(pqs_verdict_undeclared(&a, &b, NULL, 0, &text), 0);
+    assert_int_equal(text.len, 0);
+    pqs_result_release(&a);
+    pqs_result_release(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_healthy_has_no_findings),
+        cmocka_unit_test(test_every_row_hits_and_misses),
+        cmocka_unit_test(test_every_row_has_a_case),
+        cmocka_unit_test(test_severities),
+        cmocka_unit_test(test_odd_trials),
+        cmocka_unit_test(test_undeclared),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
