@@ -1,5 +1,5 @@
-/* A growable byte buffer. Zero-initialise; release with pqs_buf_release (or PQS_BUF for locals). Data is always followed by a
- * NUL byte that len does not count, so text buffers can be printed. */
+/* A growable byte buffer. Zero-initialise; release with pqs_buf_release (or PQS_BUF for locals). Data is always followed by
+ * a NUL byte that len does not count, so text buffers can be printed. */
 #ifndef PQS_BASE_BUF_H
 #define PQS_BASE_BUF_H
 

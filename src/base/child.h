@@ -21,8 +21,9 @@ struct pqs_child {
  * PQS_E_ENV when it cannot be executed (the exec error is reported here, not by the child). */
 PQS_MUST_CHECK int pqs_child_start(char *const argv[], struct pqs_child *ret_child, struct pqs_err *err);
 
-/* Closes the pipes, waits up to grace_ns for it to end by itself, then SIGKILLs its process group. *ret_status is the wait status, or
- * -1 when its end could not be observed (not ours to kill, hanging in the kernel). Safe on a child with pid 0 (status 0). */
+/* Closes the pipes, waits up to grace_ns for it to end by itself, then SIGKILLs its process group. *ret_status is the wait
+ * status, or -1 when its end could not be observed (not ours to kill, hanging in the kernel). Safe on a child with pid 0
+ * (status 0). */
 void pqs_child_stop(struct pqs_child *child, int64_t grace_ns, int *ret_status);
 
 /* "exit status 3" / "killed by signal 9 (Killed)" / "end not observed" for -1. Static buffers are not used. */

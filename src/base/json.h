@@ -10,8 +10,8 @@
 
 struct pqs_json {
     struct pqs_buf *out;
-    unsigned depth;        /* 0 at the top; at most 31 */
-    uint32_t has_items;    /* bit per depth */
+    unsigned depth;     /* 0 at the top; at most 31 */
+    uint32_t has_items; /* bit per depth */
 };
 
 struct pqs_json pqs_json_begin(struct pqs_buf *out);

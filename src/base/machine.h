@@ -1,7 +1,7 @@
 /* Facts about the machine this process runs on, as name/value text: what a reader needs to judge a figure measured here.
- * Names: kernel, cpu_model, cpu_features (of those that matter to crypto: aes avx2 avx512f vaes sha_ni bmi2 adx ...), cpus_online,
- * governor, clock_source, virtual (hypervisor flag), steal_ms (since boot), load1, congestion_control, local_ports, tw_reuse, somaxconn,
- * fd_limit, memory_mb, os. A fact that cannot be read is not reported. */
+ * Names: kernel, cpu_model, cpu_features (of those that matter to crypto: aes avx2 avx512f vaes sha_ni bmi2 adx ...),
+ * cpus_online, governor, clock_source, virtual (hypervisor flag), steal_ms (since boot), load1, congestion_control,
+ * local_ports, tw_reuse, somaxconn, fd_limit, memory_mb, os. A fact that cannot be read is not reported. */
 #ifndef PQS_BASE_MACHINE_H
 #define PQS_BASE_MACHINE_H
 

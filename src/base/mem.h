@@ -5,21 +5,21 @@
 
 #include <stddef.h>
 
-void *pqs_calloc(size_t n, size_t size); /* zeroed, never NULL */
-void *pqs_realloc(void *p, size_t size); /* never NULL */
-char *pqs_strdup(const char *s);         /* never NULL */
+void *pqs_calloc(size_t n, size_t size);                                      /* zeroed, never NULL */
+void *pqs_realloc(void *p, size_t size);                                      /* never NULL */
+char *pqs_strdup(const char *s);                                              /* never NULL */
 char *pqs_format(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* heap string, caller frees */
 
-/* PQS_GROW(array, n, cap): makes room for one more element at array[n]; array is a heap pointer or NULL, cap its capacity. */
-#define PQS_GROW(array, n, cap)                                                                                          \
-    do {                                                                                                                 \
-        if ((n) == (cap)) {                                                                                              \
-            (cap) = (cap) ? (cap) * 2 : 8;                                                                               \
-            (array) = pqs_realloc((array), (cap) * sizeof *(array));                                                     \
-        }                                                                                                                \
+/* PQS_GROW(array, n, cap): makes room for one more element at array[n]; array is a heap pointer or NULL, cap its room. */
+#define PQS_GROW(array, n, cap)                                                                                             \
+    do {                                                                                                                    \
+        if ((n) == (cap)) {                                                                                                 \
+            (cap) = (cap) ? 2 * (cap) : 8;                                                                                  \
+            (array) = pqs_realloc((array), (cap) * sizeof *(array));                                                        \
+        }                                                                                                                   \
     } while (0)
 
-void pqs_cleanup_free(void *p);     /* *p was allocated by the above */
+void pqs_cleanup_free(void *p);        /* *p was allocated by the above */
 void pqs_cleanup_close(const int *fd); /* closes when >= 0 */
 #define PQS_FREE __attribute__((cleanup(pqs_cleanup_free)))
 #define PQS_CLOSE __attribute__((cleanup(pqs_cleanup_close)))

@@ -25,8 +25,8 @@ struct pqs_opt {
     const char *arg;  /* what --help calls the value, e.g. "HOST:PORT"; NULL for flags */
     enum pqs_opt_type type;
     size_t offset;
-    const char *def; /* default, as the user would write it; NULL: none (0, false, NULL) */
-    double min, max; /* for numbers and durations (ns); both 0: any non-negative value */
+    const char *def;            /* default, as the user would write it; NULL: none (0, false, NULL) */
+    double min, max;            /* for numbers and durations (ns); both 0: any non-negative value */
     const char *const *choices; /* NULL-terminated, for PQS_OPT_CHOICE */
     const char *help;           /* one sentence, no default (that is added), no trailing period needed */
 };

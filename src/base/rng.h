@@ -14,7 +14,7 @@ struct pqs_rng {
 /* purpose: a short constant string such as "order" or "arrivals". */
 struct pqs_rng pqs_rng_stream(uint64_t seed, const char *purpose, uint64_t block, uint64_t thread);
 uint64_t pqs_rng_next(struct pqs_rng *rng);
-double pqs_rng_unit(struct pqs_rng *rng);                   /* [0, 1), 53 bits */
-uint64_t pqs_rng_below(struct pqs_rng *rng, uint64_t n);    /* [0, n), unbiased; n > 0 */
+double pqs_rng_unit(struct pqs_rng *rng);                /* [0, 1), 53 bits */
+uint64_t pqs_rng_below(struct pqs_rng *rng, uint64_t n); /* [0, n), unbiased; n > 0 */
 
 #endif

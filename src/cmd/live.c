@@ -44,7 +44,7 @@ void pqs_live_show(void *context, const struct pqs_progress *p) {
         pqs_buf_addf(&line, "  %lld failed", (long long)p->failed);
     add_time(&line, "p50", p->p50_ns);
     add_time(&line, "p99", p->p99_ns);
-    int64_t left_s = p->left_ns / PQS_NS_PER_S;
+    int64_t left_s = p->end_ns > now_ns ? (p->end_ns - now_ns) / PQS_NS_PER_S : 0;
     pqs_buf_addf(&line, "  %lld:%02lld left", (long long)(left_s / 60), (long long)(left_s % 60));
     struct winsize size = {0};
     bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;

@@ -1,6 +1,5 @@
 /* pqshake: finds the command, parses its options, prints help and errors, sets the exit status. Must not know what any
  * command does. */
-#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -133,8 +132,9 @@ int main(int argc, char **argv) {
     int rc = dispatch(argc, argv, &err);
     if (rc)
         pqs_say("%s", err.msg);
-    if (fflush(stdout) || ferror(stdout)) {
-        pqs_say("cannot write to standard output: %s", strerror(errno));
+    bool flush_failed = fflush(stdout) != 0;
+    if (flush_failed || ferror(stdout)) { /* the reason of an earlier failure is gone */
+        pqs_say("cannot write to standard output%s%s", flush_failed ? ": " : "", flush_failed ? strerror(errno) : "");
         rc = rc ? rc : PQS_E_FAILED;
     }
     return -rc;

@@ -2,10 +2,8 @@
  * figures are computed (report). */
 #include "measure.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -326,7 +324,6 @@ static int write_report(const struct measurement *m, const struct pqs_model *mod
     bool json_out = to && strcmp(to, "-") == 0;
     const struct pqs_buf *out = json_out ? &json : &text;
     fwrite(out->data, 1, out->len, stdout);
-    fflush(stdout);
     if (json_out)
         pqs_say("results in %s", m->out_dir);
     else

@@ -123,6 +123,7 @@ struct table {
     char **cells; /* owned, row by row */
     size_t n_cells, cap_cells;
     size_t headers[8]; /* the rows that start a table */
+    size_t shown[8];   /* how many columns that table has */
     size_t n_headers;
 };
 
@@ -143,8 +144,9 @@ static void end_row(struct table *t) {
         cell(t, "%s", "");
 }
 
-static void start_table(struct table *t, const char *title) {
-    t->headers[t->n_headers++] = t->n_cells / t->n_columns;
+static void start_table(struct table *t, const char *title, size_t n_shown) {
+    t->headers[t->n_headers] = t->n_cells / t->n_columns;
+    t->shown[t->n_headers++] = n_shown;
     cell(t, "%s", title);
 }
 
@@ -166,9 +168,10 @@ static void print_tables(struct pqs_buf *out, const struct table *t) {
     for (size_t row = 0, header = 0; row < t->n_cells / t->n_columns; row++) {
         bool first = header < t->n_headers && t->headers[header] == row;
         header += first;
+        size_t shown = t->shown[header - 1];
         if (first)
             pqs_buf_addf(out, "\n");
-        for (size_t c = 0; c < t->n_columns; c++) {
+        for (size_t c = 0; c < shown; c++) {
             const char *text = t->cells[row * t->n_columns + c];
             int fill = (int)(column_width(t, c) - columns(text));
             if (c == 0)
@@ -177,11 +180,11 @@ static void print_tables(struct pqs_buf *out, const struct table *t) {
                 pqs_buf_addf(out, " %*s%s |", fill, "", text);
         }
         pqs_buf_addf(out, "\n");
-        for (size_t c = 0; first && c < t->n_columns; c++) {
+        for (size_t c = 0; first && c < shown; c++) {
             pqs_buf_addf(out, "%s", c == 0 ? "| " : " ");
             for (size_t k = column_width(t, c); k > 1; k--)
                 pqs_buf_addf(out, "-");
-            pqs_buf_addf(out, "%s |%s", c == 0 ? "-" : ":", c + 1 == t->n_columns ? "\n" : "");
+            pqs_buf_addf(out, "%s |%s", c == 0 ? "-" : ":", c + 1 == shown ? "\n" : "");
         }
     }
 }
@@ -215,7 +218,7 @@ static bool shows_difference(const struct view *v) {
 }
 
 static void header_row(const struct view *v, struct table *t, const char *title, bool compared) {
-    start_table(t, title);
+    start_table(t, title, compared ? t->n_columns : 1 + v->m->n_arms);
     for (size_t i = 0; i < v->m->n_arms; i++) {
         PQS_FREE char *name = column_name(v, i);
         cell(t, "%s", name);
@@ -328,14 +331,14 @@ static void fill_tables(struct view *v, struct table *t) {
     metric_row(v, t, "p99", "request.p99", false);
     metric_row(v, t, "p99.9", "request.p999", false);
     metric_row(v, t, "max", "request.max", true);
-    header_row(v, t, "Within it", true);
+    header_row(v, t, "Phases", true);
     metric_row(v, t, "start lag p99", "start_lag.p99", false);
     metric_row(v, t, "service p50", "service.p50", true);
     metric_row(v, t, "connect p50", "connect.p50", false);
     metric_row(v, t, "TLS p50", "tls.p50", false);
     class_row(v, t, "resumed, mean", PQS_CLASS_RESUMED, PQS_PHASE_REQUEST);
-    class_row(v, t, "with retry, mean", PQS_CLASS_RETRY, PQS_PHASE_REQUEST);
-    class_row(v, t, "first one, mean", PQS_CLASS_FIRST, PQS_PHASE_SERVICE);
+    class_row(v, t, "retried, mean", PQS_CLASS_RETRY, PQS_PHASE_REQUEST);
+    class_row(v, t, "first handshake", PQS_CLASS_FIRST, PQS_PHASE_SERVICE);
     header_row(v, t, "Per handshake", true);
     metric_row(v, t, "client CPU", "cpu_ns.client", true);
     metric_row(v, t, "server CPU", "cpu_ns.server", true);
@@ -359,7 +362,7 @@ static void comparison_tables(struct view *v) {
             continue;
         pqs_buf_addf(v->out, "\n## %s against %s\n", v->names[arm], v->names[v->m->baseline]);
         struct table t = {.n_columns = 6};
-        start_table(&t, "Compared");
+        start_table(&t, "Compared", t.n_columns);
         cell(&t, "baseline");
         cell(&t, "arm");
         cell(&t, "difference");
@@ -393,8 +396,17 @@ static void add_missing(struct view *v, struct pqs_buf *text) {
     static const char *const ids[] = {"cpu_ns.client", "cpu_ns.server", "bytes.to_server", "bytes.to_client"};
     for (size_t k = 0; k < PQS_COUNT(ids); k++) {
         const struct pqs_metric *metric = &pqs_metrics[pqs_metric_find(ids[k])];
+        const char *why = NULL;
+        bool all = true; /* for the same reason */
         for (size_t i = 0; i < v->m->n_arms; i++) {
-            const char *why = pqs_model_why_not(&v->m->arms[i], metric);
+            const char *of_arm = pqs_model_why_not(&v->m->arms[i], metric);
+            all = all && of_arm && (i == 0 || of_arm == why);
+            why = of_arm;
+        }
+        if (all && why)
+            pqs_buf_addf(text, "%s%s (%s)", text->len > 0 ? ", " : "", metric->label, why);
+        for (size_t i = 0; !all && i < v->m->n_arms; i++) {
+            why = pqs_model_why_not(&v->m->arms[i], metric);
             if (why)
                 pqs_buf_addf(text, "%s%s of %s (%s)", text->len > 0 ? ", " : "", metric->label, v->names[i], why);
         }
@@ -417,8 +429,9 @@ static void add_few_samples(struct view *v, struct pqs_buf *text) {
 static void footnotes(struct view *v) {
     const struct pqs_model *m = v->m;
     pqs_buf_addf(v->out, "\n");
-    paragraph(v->out, "- ",
-              "Request: from the scheduled start to the last byte of the response. Failed connections are in no latency.");
+    paragraph(v->out, "- ", "Request: from the scheduled start to %s. Failed connections are in no latency.",
+              pqs_model_any(m, "handshake_only", "yes") ? "the client's own end of the handshake"
+                                                        : "the last byte of the response");
     if (m->n_arms > 1)
         paragraph(v->out, "- ",
                   "Differences are paired by block, arm minus baseline (%s). All but request p50 are exploratory.",
@@ -436,10 +449,14 @@ static void footnotes(struct view *v) {
     }
     if (v->pooled)
         paragraph(v->out, "- ", "(p): from all trials together, because a single trial has too few samples; not compared.");
+    for (size_t i = 0, said = 0; i < m->n_arms && !said; i++)
+        if (m->arms[i].latency[PQS_CLASS_FIRST][PQS_PHASE_SERVICE].n > 0 && ++said)
+            paragraph(v->out, "- ",
+                      "First handshake: mean service time of a fresh context's first one, outside the window.");
     PQS_BUF few = {0}, missing = {0};
     add_few_samples(v, &few);
     if (few.len > 0)
-        paragraph(v->out, "- ", "Too few samples where a figure is missing: %s per arm.", pqs_buf_text(&few));
+        paragraph(v->out, "- ", "A figure is missing where an arm has too few connections: %s.", pqs_buf_text(&few));
     add_missing(v, &missing);
     if (missing.len > 0)
         paragraph(v->out, "- ", "Not known: %s.", pqs_buf_text(&missing));
@@ -486,7 +503,7 @@ static void trial_quantiles(struct view *v) {
 static void print_finding(struct view *v, const char *lead, const struct pqs_model_finding *f, const char *about) {
     PQS_FREE char *text = plain(f->text);
     PQS_BUF times = {0};
-    if (f->of > 1)
+    if (f->trials < f->of)
         pqs_buf_addf(&times, " (in %zu of %zu trials)", f->trials, f->of);
     paragraph(v->out, lead, "%s, %s%s: %s%s. %s %s", pqs_severity_names[f->verdict->severity], f->verdict->id, about, text,
               pqs_buf_text(&times), f->verdict->message, f->verdict->severity > PQS_NOTE ? f->verdict->advice : "");
@@ -498,7 +515,7 @@ static bool said_of_every_arm(const struct pqs_model *m, const struct pqs_model_
     for (size_t i = 0; i < m->n_findings; i++) {
         const struct pqs_model_finding *other = &m->findings[i];
         n += f->arm && other->arm && other->verdict == f->verdict && strcmp(other->text, f->text) == 0 &&
-             other->trials == f->trials && other->of == f->of;
+             other->of - other->trials == f->of - f->trials;
     }
     return m->n_arms > 1 && n == m->n_arms;
 }
@@ -585,8 +602,7 @@ static void results(struct view *v) {
                   text.len > 0 ? pqs_buf_text(&text) : "an unknown time: too few connections completed");
     }
     if (pqs_model_unfit(m))
-        paragraph(v->out, "- ",
-                  "UNFIT: these figures do not answer the question; the verdict above says why and what to do.");
+        paragraph(v->out, "- ", "UNFIT: do not rely on these figures; the verdict above says why and what to do.");
 }
 
 /* ---- head ---- */
@@ -598,9 +614,9 @@ static void title(struct view *v) {
     double rate = pqs_model_number(m, "rate_per_s"), duration = pqs_model_number(m, "duration_ns");
     pqs_buf_addf(v->out, "# pqshake %s: ", workload ? workload : "run");
     if (isfinite(rate))
-        pqs_buf_addf(v->out, "%.6g connections/s, ", rate);
+        pqs_buf_addf(v->out, "%.6g/s ", rate);
     if (arrivals)
-        pqs_buf_addf(v->out, "%s arrivals, ", arrivals);
+        pqs_buf_addf(v->out, "(%s), ", arrivals);
     pqs_buf_addf(v->out, "%u block%s", m->blocks, m->blocks == 1 ? "" : "s");
     if (isfinite(duration)) {
         pqs_buf_addf(v->out, " x ");

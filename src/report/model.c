@@ -214,8 +214,11 @@ static void fill_arm(struct pqs_model *m, size_t index) {
         double window_s = (double)pqs_result_get(&t->result, PQS_CLIENT, "window_ns", 0) / 1e9;
         if (window_s <= 0)
             continue;
+        /* A trial that was cut short has a shorter window, but all of its plan's arrivals. */
+        double plan_s = pqs_model_number(m, "duration_ns") / 1e9;
+        bool cut = pqs_result_get(&t->result, PQS_CLIENT, "cut_short", 0) != 0 && isfinite(plan_s);
         n_windows++;
-        offered += (double)pqs_result_get(&t->result, PQS_CLIENT, "scheduled", 0) / window_s;
+        offered += (double)pqs_result_get(&t->result, PQS_CLIENT, "scheduled", 0) / (cut ? plan_s : window_s);
         achieved += (double)pqs_result_get(&t->result, PQS_CLIENT, "window_completed", 0) / window_s;
     }
     arm->offered_per_s = n_windows > 0 ? offered / (double)n_windows : NAN;
@@ -289,7 +292,8 @@ static void find_lost_trials(struct pqs_model *m, struct pqs_model_arm *arm) {
         for (size_t i = 0; i < m->n_trials && !t; i++)
             if (&m->arms[m->trials[i].trial->arm] == arm && m->trials[i].trial->state != PQS_TRIAL_FINISHED)
                 t = m->trials[i].trial;
-        char *text = pqs_format("block %u %s%s%s", t->block, pqs_trial_state_names[t->state], *t->note ? ": " : "", t->note);
+        char *text = pqs_format("that of block %u %s%s%s%s", t->block, pqs_trial_state_names[t->state], *t->note ? " (" : "",
+                                t->note, *t->note ? ")" : "");
         add_finding(m, run_row("lost-trial"), arm, text, n, arm->n_trials);
         worsen(arm, PQS_WARNING);
     }

@@ -65,14 +65,18 @@ static int make_out_dir(const char *dir, struct pqs_err *err) {
     }
 }
 
+static void show(const struct runner *run) {
+    if (run->options->progress)
+        run->options->progress(run->options->progress_context, &run->progress);
+}
+
 static int preflight(struct runner *run, struct pqs_err *err) {
     const struct pqs_run_options *options = run->options;
     for (size_t i = 0; i < options->plan->n_arms; i++) {
         const struct pqs_arm *arm = &options->plan->arms[i];
         run->progress.stage = "preflight";
         run->progress.arm = arm;
-        if (options->progress)
-            options->progress(options->progress_context, &run->progress);
+        show(run);
         struct pqs_pair pair = {0};
         int rc = pqs_pair_prepare(&pair, options, arm, 0, err);
         pqs_pair_release(&pair);
@@ -130,12 +134,12 @@ static void update_live_quantiles(struct runner *run, size_t arm) {
     run->progress.p99_ns = pqs_quantile_of(run->requests[arm], pqs_quantile_find("p99"));
 }
 
-static int64_t estimate_left(const struct runner *run) {
+static int64_t estimate_end(const struct runner *run) {
     const struct pqs_schedule *schedule = &run->options->plan->schedule;
     const struct pqs_progress *p = &run->progress;
     int64_t each_ns =
         p->trials_done ? run->trials_ns / (int64_t)p->trials_done : schedule->warmup_ns + schedule->duration_ns;
-    return each_ns * (int64_t)(p->trials_all - p->trials_done);
+    return pqs_now_ns() + each_ns * (int64_t)(p->trials_all - p->trials_done);
 }
 
 /* Measures one arm once and stores what came of it. Only a store that fails and a signal are errors here. */
@@ -143,10 +147,12 @@ static int run_trial(struct runner *run, uint32_t block, uint32_t position, size
     const struct pqs_run_options *options = run->options;
     struct pqs_trial trial = {.arm = (uint32_t)arm, .block = block, .position = position};
     pqs_utc(trial.started_utc);
+    run->progress.stage = "preflight";
     run->progress.arm = &options->plan->arms[arm];
     run->progress.block = block;
-    run->progress.left_ns = estimate_left(run);
+    run->progress.end_ns = estimate_end(run);
     update_live_quantiles(run, arm);
+    show(run);
 
     int64_t begin_ns = pqs_now_ns();
     struct pqs_pair pair = {0};
@@ -231,7 +237,7 @@ int pqs_run(const struct pqs_run_options *options, size_t *ret_stored, struct pq
     };
     for (size_t i = 0; i < plan->n_arms; i++)
         run.requests[i] = pqs_hist_new();
-    run.progress.left_ns = estimate_left(&run);
+    run.progress.end_ns = estimate_end(&run);
     pqs_interrupt_catch();
     rc = run_and_store(&run, err);
     pqs_store_close(run.store);

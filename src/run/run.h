@@ -34,7 +34,7 @@ struct pqs_progress {
     uint32_t block;
     size_t trials_done, trials_all;
     int64_t started, completed, failed;
-    int64_t left_ns;       /* estimate for the whole run */
+    int64_t end_ns;        /* estimated end of the whole run, pqs_now_ns() time */
     double p50_ns, p99_ns; /* request latency over this arm's finished trials so far; NAN where they do not support it */
 };
 

@@ -167,7 +167,8 @@ static void explain(const struct pqs_spec *client, const struct pqs_result *serv
     static const char *const by_default = "(library default)"; /* as the server says it too */
     const char *groups = pqs_spec_get(client, "groups"), *sigalgs = pqs_spec_get(client, "sigalgs");
     PQS_BUF text = {0};
-    if (is(client, "engine", "null"))
+    /* The client says in which step its handshake ended (channel/failure.h): before TLS, nothing was offered. */
+    if (is(client, "engine", "null") || strstr(err->msg, "step 'local'") || strstr(err->msg, "step 'connect'"))
         return;
     pqs_buf_addf(&text, "%s\n  client offers:  groups %s; signatures %s", err->msg, groups ? groups : by_default,
                  sigalgs ? sigalgs : by_default);
@@ -187,7 +188,7 @@ static void explain(const struct pqs_spec *client, const struct pqs_result *serv
     }
     if (accepted && accepted[0] != '(' && groups && !groups_in_common(groups, accepted))
         hint = "no group in common: name one of the client's groups in --server-groups";
-    else if (!server_facts)
+    else if (!server_facts && strstr(err->msg, "handshake_failure"))
         hint = "the server must accept one of these groups and signatures; 'pqshake list groups' shows what this build has";
     if (hint)
         pqs_buf_addf(&text, "\n  hint: %s", hint);

@@ -88,6 +88,10 @@ long pqs_http_request_parse(const uint8_t *data, size_t len, struct pqs_http_req
             memcpy(ret->path, target, path_len);
             continue;
         }
+        /* A name and its colon with no blank between them (RFC 9112, 5.1); folded lines (5.2) are not taken either. */
+        size_t name = strcspn(line, " \t:");
+        if (line[0] != '\0' && (name == 0 || line[name] != ':'))
+            return -1;
         const char *value;
         uint64_t length = 0;
         if ((value = header_value(line, "connection"))) {
@@ -139,7 +143,7 @@ static int take_line(struct pqs_http_response *r) {
     switch (r->stage) {
     case PQS_HTTP_STATUS_LINE:
         if (strncmp(line, "HTTP/1.", 7) != 0 || (line[7] != '0' && line[7] != '1') || line[8] != ' ' ||
-            strspn(line + 9, "0123456789") != 3)
+            strspn(line + 9, "0123456789") != 3 || (line[12] != ' ' && line[12] != '\0'))
             return -1;
         r->status = (uint16_t)((line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0'));
         r->until_close = true; /* unless a header says otherwise */
@@ -149,8 +153,10 @@ static int take_line(struct pqs_http_response *r) {
         if (line[0] == '\0')
             return head_done(r);
         if ((value = header_value(line, "content-length"))) {
-            if (!parse_length(value, &r->left))
+            uint64_t length;
+            if (!parse_length(value, &length) || (!r->until_close && length != r->left))
                 return -1;
+            r->left = length;
             r->until_close = false;
         } else if ((value = header_value(line, "transfer-encoding"))) {
             r->chunked = has_token(value, "chunked");
@@ -160,7 +166,8 @@ static int take_line(struct pqs_http_response *r) {
         return 0;
     case PQS_HTTP_CHUNK_SIZE: {
         size_t digits = strspn(line, "0123456789abcdefABCDEF");
-        if (digits == 0 || digits > 15)
+        size_t after = digits + strspn(line + digits, " \t");
+        if (digits == 0 || digits > 15 || (line[after] != '\0' && line[after] != ';')) /* extensions are ignored */
             return -1;
         r->left = 0;
         for (size_t i = 0; i < digits; i++) {
@@ -205,8 +212,9 @@ int pqs_http_response_feed(struct pqs_http_response *r, const uint8_t *data, siz
         size_t keep = n < room ? n : room;
         memcpy(r->line + r->line_len, data, keep);
         r->line_len = (uint16_t)(r->line_len + keep);
-        r->head_bytes += (uint32_t)n;
-        if (r->head_bytes > PQS_HTTP_HEAD_MAX && r->stage <= PQS_HTTP_HEADERS)
+        if (r->stage <= PQS_HTTP_HEADERS || r->stage == PQS_HTTP_TRAILERS)
+            r->head_bytes += (uint32_t)n;
+        if (r->head_bytes > PQS_HTTP_HEAD_MAX)
             return -1;
         data += n + (end != NULL);
         len -= n + (end != NULL);

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "channel/failure.h"
+#include "crypto/group.h"
 #include "crypto/key.h"
 
 /* SHA-256("HelloRetryRequest"), the random of a ServerHello that is a retry (RFC 8446, 4.1.3). */
@@ -155,7 +156,9 @@ void pqs_tally_report(const struct pqs_tally *t, enum pqs_side side, struct pqs_
     for (size_t i = 0; i < t->n_rows; i++) {
         const struct pqs_negotiated *w = &t->rows[i].what;
         uint64_t n = t->rows[i].n;
-        pqs_result_fact(r, side, "group", w->group, n);
+        /* One spelling, the registry's: the library says x25519 for the group that a list calls X25519. */
+        const struct pqs_group *group = pqs_group_find(w->group);
+        pqs_result_fact(r, side, "group", group ? group->name : w->group, n);
         pqs_result_fact(r, side, "cipher", w->cipher, n);
         pqs_result_fact(r, side, "protocol", w->protocol, n);
         if (side != PQS_CLIENT)

@@ -1,6 +1,6 @@
-/* Verdicts: the rules that decide whether a trial's figures mean what they seem to mean. Each is one row {id, severity, test,
- * message, what to do}; help, summaries and tests read the same rows. They look at evidence (struct pqs_result) only, so that
- * they can be recomputed from run.db at any time. Rules: docs/METHOD.md, Trust. */
+/* Verdicts: the rules that decide whether a trial's figures mean what they seem to mean. Each is one row {id, severity,
+ * test, message, what to do}; help, summaries and tests read the same rows. They look at evidence (struct pqs_result) only,
+ * so that they can be recomputed from run.db at any time. Rules: docs/METHOD.md, Trust. */
 #ifndef PQS_VERDICT_VERDICT_H
 #define PQS_VERDICT_VERDICT_H
 
@@ -21,7 +21,8 @@ extern const char *const pqs_severity_names[4]; /* "valid", "note", "warning", "
 struct pqs_verdict {
     const char *id; /* "generator-limited" */
     enum pqs_severity severity;
-    /* Whether the row applies to this trial; when it does, ret_text (one clause with the figures, e.g. "started 8 % of 30000") */
+    /* Whether the row applies to this trial; when it does, ret_text (one clause with the figures, e.g. "started 8 % of
+     * 30000") */
     bool (*test)(const struct pqs_result *r, char *ret_text, size_t size);
     const char *message; /* what it means, one sentence */
     const char *advice;  /* what to do, one sentence */
@@ -34,17 +35,20 @@ struct pqs_finding {
 };
 #define PQS_FINDINGS_MAX 32
 
-/* The headline class: full handshakes; where there are none resumed ones, then those with a retry; full when there is nothing. */
+/* The headline class: full handshakes; where there are none resumed ones, then those with a retry; full when there is
+ * nothing. */
 enum pqs_class pqs_verdict_class(const struct pqs_result *r);
 
-/* Runs every row over one trial; returns the number of findings (worst first) and the worst severity (notes count as valid). */
+/* Runs every row over one trial; returns the number of findings (worst first) and the worst severity (notes count as valid).
+ */
 size_t pqs_verdict_trial(const struct pqs_result *r, struct pqs_finding ret[static PQS_FINDINGS_MAX],
                          enum pqs_severity *ret_worst);
 
 /* Rule 18: facts that differ between two arms although no declared factor says so. Compares the facts that describe what was
- * negotiated and with what (cipher, signature, certificate type and chain bytes, library and versions, http_status, server groups, ...);
- * asked_differs(name) tells which fact names may differ because a factor declares it (factor groups: group, message.* sizes; ...).
- * Appends one clause per difference to ret_text, e.g. "cipher: TLS_AES_256_GCM_SHA384 / TLS_CHACHA20_POLY1305_SHA256". Returns how many. */
+ * negotiated and with what (cipher, signature, certificate type and chain bytes, library and versions, http_status, server
+ * groups, ...); asked_differs(name) tells which fact names may differ because a factor declares it (factor groups: group,
+ * message.* sizes; ...). Appends one clause per difference to ret_text, e.g. "cipher: TLS_AES_256_GCM_SHA384 /
+ * TLS_CHACHA20_POLY1305_SHA256". Returns how many. */
 size_t pqs_verdict_undeclared(const struct pqs_result *a, const struct pqs_result *b, const char *const *declared_factors,
                               size_t n_declared, struct pqs_buf *ret_text);
 

@@ -854,6 +854,20 @@ static void missing_program_is_an_error(void **state) {
     assert_int_equal(errno, ECHILD);
 }
 
+/* Waits for a process that became ours when its parent died. */
+static void assert_killed(pid_t pid) {
+    int status = 0;
+    int64_t deadline_ns = pqs_now_ns() + SECONDS(20);
+    pid_t got;
+    while ((got = waitpid(pid, &status, WNOHANG)) == 0 && pqs_now_ns() < deadline_ns)
+        poll(NULL, 0, 1);
+    if (got == 0)
+        kill(pid, SIGKILL); /* do not leave it to the machine */
+    assert_int_equal(got, pid);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
 /* The grandchild is in the child's group and dies with it; as its subreaper we see how. */
 static void stubborn_group_is_killed(void **state) {
     (void)state;
@@ -869,8 +883,7 @@ static void stubborn_group_is_killed(void **state) {
     char text[64];
     pqs_child_describe(status, text, sizeof text);
     assert_string_equal(text, "killed by signal 9 (Killed)");
-    assert_int_equal(waitpid(grandchild, &status, 0), grandchild);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_killed(grandchild);
 }
 
 static void reaped_elsewhere_is_not_waited_for(void **state) {
@@ -934,20 +947,6 @@ static void works_without_standard_descriptors(void **state) {
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-}
-
-/* Waits for a process that became ours when its parent died. */
-static void assert_killed(pid_t pid) {
-    int status = 0;
-    int64_t deadline_ns = pqs_now_ns() + SECONDS(20);
-    pid_t got;
-    while ((got = waitpid(pid, &status, WNOHANG)) == 0 && pqs_now_ns() < deadline_ns)
-        poll(NULL, 0, 1);
-    if (got == 0)
-        kill(pid, SIGKILL); /* do not leave it to the machine */
-    assert_int_equal(got, pid);
-    assert_true(WIFSIGNALED(status));
-    assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
 static void child_dies_with_its_parent(void **state) {

@@ -134,6 +134,9 @@ static void mixed_groups(struct pqs_result *r) {
 static void one_of_two_groups(struct pqs_result *r) {
     say(r, PQS_CLIENT, "asked.groups", "X25519:X25519MLKEM768");
 }
+static void library_default(struct pqs_result *r) {
+    say(r, PQS_CLIENT, "asked.groups", "DEFAULT");
+}
 static void same_group_other_name(struct pqs_result *r) {
     say(r, PQS_CLIENT, "asked.groups", "*P-256");
     say(r, PQS_CLIENT, "group", "secp256r1");
@@ -238,6 +241,7 @@ static const struct {
     {"failures", eleven_time_out, "11 of 1000 connections failed (1.1 %)", ten_time_out},
     {"wrong-group", another_group, "negotiated X25519 (1000), asked for X25519MLKEM768", one_of_two_groups},
     {"wrong-group", mixed_groups, "negotiated X25519MLKEM768 (1000), X25519 (1)", same_group_other_name},
+    {"wrong-group", another_group, "asked for X25519MLKEM768", library_default},
     {"unverified", one_unverified, "999 of 1000", insecure},
     {"unverified", one_unverified, "999 of 1000", null_engine},
     {"reconcile", server_answered_less, "client completed 1000, server completed 999", server_answered_explained},
@@ -357,7 +361,7 @@ static void test_odd_trials(void **state) {
 
 static void test_undeclared(void **state) {
     (void)state;
-    static const char *const declared[] = {"group"};
+    static const char *const declared[] = {"groups"};
     struct pqs_result a = {0}, b = {0};
     PQS_BUF text = {0};
     healthy(&a);
