@@ -6,3 +6,6 @@ add_custom_target(lint
     COMMAND clang-format --dry-run -Werror ${all_sources}
     COMMAND clang-tidy --quiet -p ${CMAKE_BINARY_DIR} ${tidy_sources}
     VERBATIM)
+# bench: ratios within one run; never part of the tests.
+add_custom_target(bench COMMAND ${CMAKE_SOURCE_DIR}/tools/bench $<TARGET_FILE:pqshake>
+                  DEPENDS pqshake pqshake-worker-openssl USES_TERMINAL VERBATIM)

@@ -125,6 +125,8 @@ int pqs_generator_new(const struct pqs_spec *spec, const struct pqs_engine *engi
     const struct pqs_schedule *s = &spec->schedule;
     if (s->threads < 1 || s->threads > 1024 || s->duration_ns <= 0 || s->warmup_ns < 0 || s->timeout_ns <= 0)
         return pqs_fail(err, PQS_E_USAGE, "a schedule needs 1 to 1024 threads, a duration and a timeout above 0");
+    if (!(s->rate_per_s > 0))
+        return pqs_fail(err, PQS_E_USAGE, "a rate of %g connections/s makes no load; it must be above 0", s->rate_per_s);
     int rc = pqs_target_resolve(spec, &target, err);
     if (rc == 0)
         rc = pqs_target_check_ports(&target, &spec->schedule, close && strcmp(close, "rst") == 0, err);
@@ -268,6 +270,25 @@ static void add_samples(struct pqs_sample *samples, size_t n, int64_t t0_ns, boo
     pqs_result_count(r, PQS_CLIENT, "bytes_to_client", to_client);
 }
 
+/* Whether latency grew in the course of the window, as it does when connections arrive faster than they are served: the median request
+ * of the first third of the arrivals and of the last. Samples are in order of scheduling. */
+static void add_trend(const struct pqs_sample *samples, size_t n, struct pqs_result *r) {
+    const size_t third = n / 3, enough = 100;
+    struct pqs_hist *first = pqs_hist_new(), *last = pqs_hist_new();
+    for (size_t i = 0; i < third; i++) {
+        if (!samples[i].failure)
+            pqs_hist_add(first, (int64_t)samples[i].done_ns);
+        if (!samples[n - 1 - i].failure)
+            pqs_hist_add(last, (int64_t)samples[n - 1 - i].done_ns);
+    }
+    if (pqs_hist_n(first) >= enough && pqs_hist_n(last) >= enough) {
+        pqs_result_count(r, PQS_CLIENT, "trend.first_third_p50_ns", (int64_t)pqs_hist_quantile(first, 0.5));
+        pqs_result_count(r, PQS_CLIENT, "trend.last_third_p50_ns", (int64_t)pqs_hist_quantile(last, 0.5));
+    }
+    pqs_hist_free(first);
+    pqs_hist_free(last);
+}
+
 static struct pqs_sample *gather(const struct pqs_generator *g, size_t *ret_n) {
     size_t n = 0;
     for (unsigned i = 0; i < g->n_threads; i++)
@@ -374,6 +395,7 @@ int pqs_generator_run(struct pqs_generator *g, enum pqs_stage stage, pqs_generat
     size_t n;
     struct pqs_sample *all = gather(g, &n);
     add_samples(all, n, work.t0_ns, false, r);
+    add_trend(all, n, r);
     free(all);
     return 0;
 }

@@ -61,17 +61,18 @@ int pqs_target_resolve(const struct pqs_spec *spec, struct pqs_target *ret_t, st
     struct sockaddr_storage address = {0};
     memcpy(&address, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
-    for (const char *p = ports; *p;) {
+    const char *p = ports;
+    do {
         char *end;
         unsigned long port = strtoul(p, &end, 10);
-        if (end == p || (*end != ',' && *end != '\0') || port < 1 || port > 65535)
+        if (*p < '0' || *p > '9' || (*end != ',' && *end != '\0') || port < 1 || port > 65535)
             return pqs_fail(err, PQS_E_USAGE, "'%s' is not a list of ports (1 to 65535)", ports);
         if (t.n_to == PQS_TARGET_PORTS_MAX)
             return pqs_fail(err, PQS_E_USAGE, "'%s' lists more than %d ports", ports, PQS_TARGET_PORTS_MAX);
         t.to[t.n_to] = address;
         set_port(&t.to[t.n_to++], (uint16_t)port);
-        p = *end ? end + 1 : end;
-    }
+        p = *end == ',' ? end + 1 : NULL;
+    } while (p);
     t.loopback = on_this_machine(&address);
     if (in_127(&address)) {
         t.n_from = PQS_TARGET_SOURCES;
@@ -133,9 +134,9 @@ int pqs_target_max_inflight(uint32_t asked, uint32_t *ret_max, struct pqs_err *e
     else if ((uint64_t)asked + reserve > descriptors)
         return pqs_fail(
             err, PQS_E_ENV,
-            "--max-inflight %u needs %u descriptors, but this process may have %llu; raise the limit (ulimit -n) or "
+            "--max-inflight %u needs %llu descriptors, but this process may have %llu; raise the limit (ulimit -n) or "
             "lower --max-inflight",
-            asked, asked + reserve, (unsigned long long)descriptors);
+            asked, (unsigned long long)asked + reserve, (unsigned long long)descriptors);
     else
         *ret_max = asked;
     return 0;

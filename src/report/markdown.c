@@ -468,12 +468,15 @@ static void trial_quantiles(struct view *v) {
     const struct pqs_model *m = v->m;
     const char *id = NULL;
     for (size_t k = 0; k < PQS_COUNT(ids) && !id; k++) {
-        bool all = m->n_arms > 0;
-        for (size_t i = 0; i < m->n_arms; i++)
-            all = all && (isfinite(pqs_model_spread(m, i, ids[k]).median) || m->arms[i].latency[m->arms[i].class][0].n == 0);
-        id = all ? ids[k] : NULL;
+        size_t n_with = 0, n_without = 0; /* of the arms that have any latencies */
+        for (size_t i = 0; i < m->n_arms; i++) {
+            bool with = isfinite(pqs_model_spread(m, i, ids[k]).median);
+            n_with += with;
+            n_without += !with && m->arms[i].latency[m->arms[i].class][PQS_PHASE_REQUEST].n > 0;
+        }
+        id = n_with > 0 && n_without == 0 ? ids[k] : NULL;
     }
-    if (!id || !pqs_model_first(m))
+    if (!id)
         return;
     PQS_FREE double *values = pqs_calloc((size_t)m->blocks + 1, sizeof *values);
     struct pqs_metric metric = {.phase = PQS_PHASE_REQUEST, .stat = id};
@@ -481,7 +484,7 @@ static void trial_quantiles(struct view *v) {
     for (size_t i = 0; i < m->n_arms; i++) {
         struct pqs_spread s = pqs_model_spread(m, i, id);
         if (!isfinite(s.median)) {
-            paragraph(v->out, "- ", "%s: nothing completed", v->names[i]);
+            paragraph(v->out, "- ", "%s: no figures", v->names[i]);
             continue;
         }
         struct unit unit = unit_for(PQS_UNIT_NS, s.max);
@@ -614,7 +617,7 @@ static void title(struct view *v) {
     double rate = pqs_model_number(m, "rate_per_s"), duration = pqs_model_number(m, "duration_ns");
     pqs_buf_addf(v->out, "# pqshake %s: ", workload ? workload : "run");
     if (isfinite(rate))
-        pqs_buf_addf(v->out, "%.6g/s ", rate);
+        pqs_buf_addf(v->out, "%.10g/s ", rate);
     if (arrivals)
         pqs_buf_addf(v->out, "(%s), ", arrivals);
     pqs_buf_addf(v->out, "%u block%s", m->blocks, m->blocks == 1 ? "" : "s");

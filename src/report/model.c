@@ -44,7 +44,7 @@ static const struct pqs_verdict run_rows[] = {
      "Run the plan again, or take these figures as those of a shorter run."},
     {"few-blocks", PQS_WARNING, NULL,
      "An interval needs at least 5 blocks in which both arms are valid, so this difference cannot be told from chance.",
-     "Ask for more --blocks; 10 or more give useful intervals."},
+     "Mend what makes trials unfit, if any are, and ask for more --blocks; 10 or more give useful intervals."},
     {"few-samples", PQS_WARNING, NULL, "A median needs 20 completed connections in every trial.",
      "Ask for a longer --duration or a higher --rate."},
     {"undeclared", PQS_WARNING, NULL,
@@ -298,7 +298,10 @@ static void find_lost_trials(struct pqs_model *m, struct pqs_model_arm *arm) {
         worsen(arm, PQS_WARNING);
     }
     if (arm->n_finished == 0) {
-        add_finding(m, run_row("no-trial"), arm, pqs_format("0 of %zu trials finished", arm->n_trials), 0, 0);
+        add_finding(m, run_row("no-trial"), arm,
+                    arm->n_trials > 0 ? pqs_format("0 of %zu trials finished", arm->n_trials)
+                                      : pqs_strdup("none of its trials was run"),
+                    0, 0);
         worsen(arm, PQS_UNFIT);
     }
 }

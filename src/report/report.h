@@ -16,7 +16,7 @@ void pqs_model_free(struct pqs_model *m);
 /* Some arm is unfit, or no trial finished: exit status 4. */
 bool pqs_model_unfit(const struct pqs_model *m);
 
-/* "schema": "pqshake/summary/1" (docs/RESULTS.md). */
+/* "schema": "pqshake/summary/1" (docs/SUMMARY.md). */
 void pqs_report_json(const struct pqs_model *m, struct pqs_buf *out);
 /* The text that the command prints and summary.md holds: padded Markdown tables that read well on a terminal (<= 100 columns
  * with two arms). */

@@ -98,8 +98,7 @@ double pqs_hist_mean(const struct pqs_hist *h) {
 double pqs_hist_quantile(const struct pqs_hist *h, double q) {
     if (h->n == 0)
         return NAN;
-    /* q n is rounded: 0.07 * 100 is 7.000000000000001, whose ceiling is one too many. Four units of rounding are taken off.
-     */
+    /* q n is rounded: 0.07 * 100 is 7.000000000000001, whose ceiling is one too many. Four units less. */
     double rank = ceil(q * (double)h->n * (1 - 4 * 0x1p-52));
     double seen = 0;
     for (int32_t i = 0; i < h->buckets.counts_len; i++) {

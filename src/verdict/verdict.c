@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "channel/failure.h"
 #include "stats/hist.h"
+#include "stats/quantile.h"
 
 const char *const pqs_severity_names[4] = {"valid", "note", "warning", "unfit"};
 
@@ -42,11 +43,23 @@ static void add(char *text, size_t size, const char *fmt, ...) {
     va_end(args);
 }
 
-/* Quantile of the headline class in ms, or 0 without samples. Unlike a reported figure it is not held back when samples are
- * few: a rule that protects must also protect short trials. */
-static double quantile_ms(const struct pqs_result *r, enum pqs_phase phase, double q) {
-    const struct pqs_hist *h = pqs_result_hist_of(r, pqs_verdict_class(r), phase);
-    return h && pqs_hist_n(h) > 0 ? pqs_hist_quantile(h, q) / 1e6 : 0;
+/* Start lag against the request's median (METHOD 11), of the headline class. */
+struct lag {
+    const char *label; /* which quantile of the lag: p99, or the highest that this trial's samples support (METHOD 13) */
+    double lag_ms, request_ms;
+};
+
+/* False when there are too few samples to say anything. */
+static bool get_lag(const struct pqs_result *r, struct lag *ret) {
+    const struct pqs_hist *lag = pqs_result_hist_of(r, pqs_verdict_class(r), PQS_PHASE_START_LAG);
+    const struct pqs_hist *request = pqs_result_hist_of(r, pqs_verdict_class(r), PQS_PHASE_REQUEST);
+    const struct pqs_quantile *best = NULL;
+    for (const struct pqs_quantile *q = pqs_quantiles; lag && q->id && q->q <= 0.99 && pqs_hist_n(lag) >= q->min_n; q++)
+        best = q;
+    if (!best || !request)
+        return false;
+    *ret = (struct lag){best->label, pqs_hist_quantile(lag, best->q) / 1e6, pqs_hist_quantile(request, 0.5) / 1e6};
+    return true;
 }
 
 /* Sum of the counters failed.<step>.<class> whose name starts with prefix, e.g. "failed.local.". */
@@ -84,16 +97,30 @@ static bool test_no_data(const struct pqs_result *r, char *text, size_t size) {
 
 static bool test_generator_limited(const struct pqs_result *r, char *text, size_t size) {
     int64_t scheduled = client(r, "scheduled"), started = client(r, "started"), dropped = client(r, "dropped");
-    double lag = quantile_ms(r, PQS_PHASE_START_LAG, 0.99), request = quantile_ms(r, PQS_PHASE_REQUEST, 0.5);
+    struct lag lag;
+    bool late = get_lag(r, &lag) && lag.lag_ms > lag.request_ms;
     bool few = (double)started < 0.99 * (double)scheduled;
+    int64_t busy_ppm = client(r, "thread_busy_ppm");
+    bool full = busy_ppm > 950000; /* starts are favoured over answers: a saturated thread need not show in the lag */
     if (few)
         add(text, size, "started %.1f %% of %lld arrivals", 100.0 * (double)started / (double)scheduled,
             (long long)scheduled);
     if (few && dropped > 0)
         add(text, size, ", dropped %lld at the limit of open connections", (long long)dropped);
-    if (lag > request)
-        add(text, size, "%sstart lag p99 %.3f ms, request p50 %.3f ms", few ? ", " : "", lag, request);
-    return few || lag > request;
+    if (late)
+        add(text, size, "%sstart lag %s %.3f ms, request p50 %.3f ms", few ? ", " : "", lag.label, lag.lag_ms,
+            lag.request_ms);
+    if (full)
+        add(text, size, "%sa generator thread was busy %.0f %% of the time", few || late ? ", " : "", (double)busy_ppm / 1e4);
+    return few || late || full;
+}
+
+/* Twice the latency at the end of the window: what is measured is a queue, and its length depends on --duration. */
+static bool test_overloaded(const struct pqs_result *r, char *text, size_t size) {
+    int64_t first_ns = client(r, "trend.first_third_p50_ns"), last_ns = client(r, "trend.last_third_p50_ns");
+    add(text, size, "request p50 rose from %.3f ms in the first third to %.3f ms in the last", (double)first_ns / 1e6,
+        (double)last_ns / 1e6);
+    return first_ns > 0 && last_ns > 2 * first_ns;
 }
 
 static bool test_cut_short(const struct pqs_result *r, char *text, size_t size) {
@@ -202,9 +229,11 @@ static bool test_insecure(const struct pqs_result *r, char *text, size_t size) {
 }
 
 static bool test_lag(const struct pqs_result *r, char *text, size_t size) {
-    double lag = quantile_ms(r, PQS_PHASE_START_LAG, 0.99), request = quantile_ms(r, PQS_PHASE_REQUEST, 0.5);
-    add(text, size, "start lag p99 %.3f ms, request p50 %.3f ms", lag, request);
-    return lag > request / 4 && lag <= request; /* above that it is generator-limited */
+    struct lag lag;
+    if (!get_lag(r, &lag))
+        return false;
+    add(text, size, "start lag %s %.3f ms, request p50 %.3f ms", lag.label, lag.lag_ms, lag.request_ms);
+    return lag.lag_ms > lag.request_ms / 4 && lag.lag_ms <= lag.request_ms; /* above that it is generator-limited */
 }
 
 static bool test_busy(const struct pqs_result *r, char *text, size_t size) {
@@ -264,7 +293,7 @@ static bool test_null_engine(const struct pqs_result *r, char *text, size_t size
 /* In the order in which findings of one severity are shown: what explains the others comes first. */
 const struct pqs_verdict pqs_verdicts[] = {
     {"clock", PQS_UNFIT, test_clock, "A time ran backwards, so no interval of this trial can be trusted.",
-     "Check the clock source (env.clock_source) with `pqshake doctor`, and report this if the clock is fine."},
+     "Check the clock source (env.clock_source) (it should be tsc or the hypervisor's), and report this if the clock is fine."},
     {"no-data", PQS_UNFIT, test_no_data, "Nothing completed, so there is nothing to report.",
      "Look at the failure classes, and try one handshake against the same server first."},
     {"cut-short", PQS_UNFIT, test_cut_short,
@@ -273,6 +302,9 @@ const struct pqs_verdict pqs_verdicts[] = {
     {"generator-limited", PQS_UNFIT, test_generator_limited,
      "The load generator could not keep its schedule, so the latencies are its own and not the server's.",
      "Ask for a lower --rate or use more --threads on free cores; if connections were dropped, raise --max-inflight."},
+    {"overloaded", PQS_UNFIT, test_overloaded,
+     "Latency kept growing, so connections arrived faster than they were served and the figures depend on the duration.",
+     "Ask for a lower --rate; if that does not help, see what else runs on these machines."},
     {"local-limit", PQS_UNFIT, test_local_limit,
      "This machine ran out of something before the server did, so the trial measured this machine's limits.",
      "Raise the limit that the class names (ulimit -n, net.ipv4.ip_local_port_range) or lower the --rate."},
@@ -408,7 +440,8 @@ size_t pqs_verdict_undeclared(const struct pqs_result *a, const struct pqs_resul
     if (client(a, "completed") == 0 || client(b, "completed") == 0)
         return 0; /* an arm without a connection has negotiated nothing: "no-data" says so already */
     for (size_t i = 0; i < PQS_COUNT(shared_facts); i++) {
-        bool declared = false;
+        /* On loopback the MSS follows the window, and so the arm's own messages. */
+        bool declared = strcmp(shared_facts[i].fact, "tcp.mss") == 0 && fact_is(a, "loopback", "yes");
         for (size_t k = 0; k < PQS_COUNT(shared_facts[i].factors) && shared_facts[i].factors[k]; k++)
             for (size_t d = 0; d < n_declared; d++)
                 declared |= strcmp(shared_facts[i].factors[k], declared_factors[d]) == 0;

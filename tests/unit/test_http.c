@@ -171,8 +171,9 @@ static void request_limits(void **state) {
 }
 
 static void pipelined_requests(void **state) {
-    static const char text[] = "GET /1 HTTP/1.1\r\n\r\nHEAD /2 HTTP/1.1\r\nHost: h\r\n\r\nGET /3 HTTP/1.1\r\nConnection: close"
-                               "\r\n\r\nGET /4";
+    static const char text[] =
+        "GET /1 HTTP/1.1\r\n\r\nHEAD /2 HTTP/1.1\r\nHost: h\r\n\r\nGET /3 HTTP/1.1\r\nConnection: close"
+        "\r\n\r\nGET /4";
     static const char *const paths[] = {"/1", "/2", "/3"};
     size_t at = 0;
     struct pqs_http_request q;
@@ -234,7 +235,8 @@ static const struct response_case {
     {"HTTP/1.1 200 OK\nContent-Length: 3\n\nok\n", 1, 1, 200, 3}, /* bare LF: RFC 9112, 2.2 allows to take it */
     {"HTTP/1.1 204 No Content\r\n\r\n", 1, 1, 204, 0},
     {"HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n", 1, 1, 304, 0},
-    {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nContent-Length: 9\r\nConnection: close\r\n\r\nHTTP/1.1 200 OK\r\n"
+    {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nContent-Length: 9\r\nConnection: close\r\n\r\nHTTP/1.1 200 "
+     "OK\r\n"
      "Content-Length: 2\r\n\r\nhi",
      1, 1, 200, 2},
     {"HTTP/1.1 100 Continue\r\n\r\n", 0, -1, 0, 0},
@@ -249,8 +251,8 @@ static const struct response_case {
     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1 ;x\r\na\r\n0 \r\nTrailer: t\r\nMore: m\r\n\r\n", 1, 1, 200, 1},
     {"HTTP/1.1 200 OK\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", 1, 1, 200, 1},
     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 99\r\n\r\n1\r\na\r\n0\r\n\r\n", 1, 1, 200, 1},
-    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n00001f\r\n0123456789012345678901234567890\r\n0\r\n\r\n", 1, 1, 200,
-     31},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n00001f\r\n0123456789012345678901234567890\r\n0\r\n\r\n", 1, 1,
+     200, 31},
     /* cut off */
     {"", 0, -1, 0, 0},
     {"HTTP/1.1 200 OK\r\n", 0, -1, 200, 0},
@@ -292,8 +294,8 @@ static void check_response(size_t i, size_t cut, size_t step) {
     struct outcome ended = parse_response(c->text, n, cut, step, true);
     int at_end = c->rc ? c->rc : c->at_end;
     if (waiting.rc != c->rc || ended.rc != at_end || waiting.status != c->status || waiting.body != c->body)
-        fail_msg("case %zu cut at %zu, pieces of %zu: %d, at the end %d, status %u, body %llu", i, cut, step, waiting.rc, ended.rc,
-                 waiting.status, (unsigned long long)waiting.body);
+        fail_msg("case %zu cut at %zu, pieces of %zu: %d, at the end %d, status %u, body %llu", i, cut, step, waiting.rc,
+                 ended.rc, waiting.status, (unsigned long long)waiting.body);
 }
 
 static void whole_responses(void **state) {

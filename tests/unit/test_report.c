@@ -523,6 +523,7 @@ static void test_all_failed(void **state) {
     assert_width(text, 100);
     assert_says(text, "client certificate required");
     assert_says(text, "X25519 UNFIT");
+    assert_silent(text, "of each trial");
     assert_says(text, "- UNFIT: do not rely on these figures");
     struct pqs_model *m = pqs_model_new(&run);
     assert_true(pqs_model_unfit(m));

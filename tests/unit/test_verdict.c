@@ -115,6 +115,21 @@ static void lag_above_quarter(struct pqs_result *r) {
 static void lag_below_quarter(struct pqs_result *r) {
     latency(r, PQS_PHASE_START_LAG, 240000, 1000);
 }
+/* 100 samples support p90 and nothing above: what a few late ones look like is not known. */
+static void lag_of_100(struct pqs_result *r, int late) {
+    latency(r, PQS_PHASE_REQUEST, 1000000, 100);
+    latency(r, PQS_PHASE_START_LAG, 100000, 100 - late);
+    struct pqs_hist *h = pqs_hist_new();
+    for (int i = 0; i < late; i++)
+        pqs_hist_add(h, 5000000);
+    pqs_result_hist(r, PQS_CLASS_FULL, PQS_PHASE_START_LAG, h);
+}
+static void few_of_100_late(struct pqs_result *r) {
+    lag_of_100(r, 9);
+}
+static void many_of_100_late(struct pqs_result *r) {
+    lag_of_100(r, 20);
+}
 static void ports_ran_out(struct pqs_result *r) {
     fail_some(r, "failed.local.ports", 1, false, false);
 }
@@ -196,6 +211,20 @@ static void handshake_only(struct pqs_result *r) {
     say(r, PQS_CLIENT, "handshake_only", "yes");
     set(r, PQS_SERVER, "completed", 0);
 }
+static void thread_saturated(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "thread_busy_ppm", 960000);
+}
+static void thread_nearly_saturated(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "thread_busy_ppm", 950000);
+}
+static void latency_grows(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "trend.first_third_p50_ns", 1000000);
+    set(r, PQS_CLIENT, "trend.last_third_p50_ns", 2010000);
+}
+static void latency_drifts(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "trend.first_third_p50_ns", 1000000);
+    set(r, PQS_CLIENT, "trend.last_third_p50_ns", 1990000);
+}
 static void busy_71(struct pqs_result *r) {
     set(r, PQS_CLIENT, "thread_busy_ppm", 710000);
 }
@@ -236,7 +265,10 @@ static const struct {
     {"no-data", none_completed, "0 of 1000 connections completed", one_completed},
     {"cut-short", cut, "700 arrivals not begun", drop_11},
     {"generator-limited", drop_11, "started 98.9 % of 1011 arrivals, dropped 11", drop_10},
+    {"generator-limited", thread_saturated, "busy 96 % of the time", thread_nearly_saturated},
+    {"overloaded", latency_grows, "from 1.000 ms in the first third to 2.010 ms", latency_drifts},
     {"generator-limited", lag_above_request, "start lag p99 1.010 ms, request p50 1.000 ms", lag_below_request},
+    {"generator-limited", many_of_100_late, "start lag p90 4.999 ms, request p50 1.000 ms", few_of_100_late},
     {"local-limit", ports_ran_out, "1 local.ports (this machine ran out of source ports", ten_time_out},
     {"failures", eleven_time_out, "11 of 1000 connections failed (1.1 %)", ten_time_out},
     {"wrong-group", another_group, "negotiated X25519 (1000), asked for X25519MLKEM768", one_of_two_groups},
@@ -349,8 +381,10 @@ static void test_odd_trials(void **state) {
     assert_int_equal(pqs_verdict_class(&r), PQS_CLASS_FULL);
 
     struct pqs_hist *request = pqs_hist_new(), *lag = pqs_hist_new();
-    pqs_hist_add(request, 1000);
-    pqs_hist_add(lag, 2000);
+    for (int i = 0; i < 20; i++) {
+        pqs_hist_add(request, 1000);
+        pqs_hist_add(lag, 2000);
+    }
     pqs_result_hist(&r, PQS_CLASS_RESUMED, PQS_PHASE_REQUEST, request);
     pqs_result_hist(&r, PQS_CLASS_RESUMED, PQS_PHASE_START_LAG, lag);
     assert_int_equal(pqs_verdict_class(&r), PQS_CLASS_RESUMED);
@@ -389,6 +423,18 @@ static void test_undeclared(void **state) {
     assert_string_equal(pqs_buf_text(&text),
                         "cipher: TLS_AES_256_GCM_SHA384 / TLS_AES_256_GCM_SHA384 + TLS_CHACHA20_POLY1305_SHA256; "
                         "http_status: none / 200");
+
+    /* The MSS counts on a link, not on loopback. */
+    pqs_buf_clear(&text);
+    say(&a, PQS_CLIENT, "http_status", "200");
+    say(&b, PQS_CLIENT, "cipher", "TLS_AES_256_GCM_SHA384");
+    say(&a, PQS_CLIENT, "tcp.mss", "1448");
+    say(&b, PQS_CLIENT, "tcp.mss", "1440");
+    assert_int_equal(pqs_verdict_undeclared(&a, &b, declared, 1, &text), 1);
+    assert_string_equal(pqs_buf_text(&text), "tcp.mss: 1448 / 1440");
+    say(&a, PQS_CLIENT, "loopback", "yes");
+    say(&b, PQS_CLIENT, "loopback", "yes");
+    assert_int_equal(pqs_verdict_undeclared(&a, &b, declared, 1, &text), 0);
 
     pqs_buf_clear(&text);
     set(&b, PQS_CLIENT, "completed", 0); /* negotiated nothing */
