@@ -105,8 +105,13 @@ static void report_cpu(pqs_machine_fact *report, void *context) {
 static void report_steal(pqs_machine_fact *report, void *context) {
     PQS_FREE char *times = field("/proc/stat", "cpu ", "");
     long ticks_per_s = sysconf(_SC_CLK_TCK);
-    int64_t ticks;
-    if (times && ticks_per_s > 0 && sscanf(times, "%*d %*d %*d %*d %*d %*d %*d %" SCNd64, &ticks) == 1)
+    const char *p = times;
+    for (int i = 0; p && i < 7; i++) {
+        p += strspn(p, " ");
+        p = strchr(p, ' ');
+    }
+    long long ticks = p ? strtoll(p, NULL, 10) : -1;
+    if (ticks >= 0 && ticks_per_s > 0)
         report_number(report, context, "steal_ms", ticks * 1000 / ticks_per_s);
 }
 

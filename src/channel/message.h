@@ -21,7 +21,8 @@ struct pqs_spec;
 #define PQS_MESSAGE_MAX (64u << 20) /* bytes; larger is a protocol error */
 
 enum pqs_message {
-    PQS_MSG_HELLO = 1, /* worker: result rows: facts of the build (stack, header_version, library_version, library, build_id, pid) */
+    PQS_MSG_HELLO =
+        1, /* worker: result rows: facts of the build (stack, header_version, library_version, library, build_id, pid) */
     PQS_MSG_CONFIGURE, /* coordinator: a spec */
     PQS_MSG_READY,     /* worker: result rows (server: fact "port" per listening port) */
     PQS_MSG_PREFLIGHT,
@@ -51,8 +52,9 @@ void pqs_channel_release(struct pqs_channel *c);
  * sys = EPIPE, provided that the process ignores SIGPIPE: each main does so first thing. */
 PQS_MUST_CHECK int pqs_channel_send(struct pqs_channel *c, enum pqs_message type, const void *payload, size_t len,
                                     struct pqs_err *err);
-/* Waits for one message until deadline_ns (pqs_now_ns() time; INT64_MAX: for ever). Returns 1 with a message, 0 at the deadline
- * without one, negative on failure; a closed channel is PQS_E_FAILED with sys = EPIPE. ret_payload is cleared first. */
+/* Waits for one message until deadline_ns (pqs_now_ns() time; INT64_MAX: for ever). Returns 1 with a message, 0 at the
+ * deadline without one, negative on failure; a closed channel is PQS_E_FAILED with sys = EPIPE. ret_payload is cleared
+ * first. */
 PQS_MUST_CHECK int pqs_channel_recv(struct pqs_channel *c, int64_t deadline_ns, enum pqs_message *ret_type,
                                     struct pqs_buf *ret_payload, struct pqs_err *err);
 

@@ -22,8 +22,8 @@ enum pqs_class {
     PQS_CLASS_FIRST = 3,   /* the first handshake of a fresh context (preflight): outside the window */
     PQS_CLASSES
 };
-/* A histogram's phase (METHOD 3, 4). request = scheduled -> done; service = started -> done; start_lag = scheduled -> started;
- * connect, tls, first_byte, body: the consecutive parts of service. */
+/* A histogram's phase (METHOD 3, 4). request = scheduled -> done; service = started -> done; start_lag = scheduled ->
+ * started; connect, tls, first_byte, body: the consecutive parts of service. */
 enum pqs_phase {
     PQS_PHASE_REQUEST = 0,
     PQS_PHASE_SERVICE,

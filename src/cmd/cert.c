@@ -119,9 +119,9 @@ const struct pqs_command pqs_command_cert = {
     .name = "cert",
     .summary = "make a CA and certificates of any supported kind",
     .arguments = "KIND...",
-    .about = "For each KIND makes a CA and a certificate that it issued, and writes DIR/KIND/cert.pem, key.pem, ca.pem and "
-             "ca-key.pem\n"
-             "(KIND in lower case). Keys are readable by their owner only. 'pqshake list certs' shows the kinds.",
+    .about = "For each KIND makes a CA and a certificate that it issued, and writes them to DIR/KIND (in lower\n"
+             "case): cert.pem, key.pem, ca.pem and ca-key.pem. Keys are readable by their owner only.\n"
+             "'pqshake list certs' shows the kinds.",
     .example = "pqshake cert ecdsa-p256 ML-DSA-65 --san DNS:www.example --out certs",
     .options = options,
     .options_size = sizeof(struct cert),

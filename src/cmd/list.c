@@ -114,9 +114,9 @@ const struct pqs_command pqs_command_list = {
     .name = "list",
     .summary = "show groups, certificate kinds, verdicts and failure classes",
     .arguments = "[groups|certs|verdicts|failures]",
-    .about =
-        "Prints the tables that the other commands work with: which key-exchange groups and certificate kinds this build's\n"
-        "TLS library supports, what a verdict means and what to do, and how connections can fail.",
+    .about = "Prints the tables that the other commands work with: which key-exchange groups and certificate\n"
+             "kinds this build's TLS library supports, what a verdict means and what to do, and how\n"
+             "connections can fail.",
     .example = "pqshake list groups",
     .options = options,
     .options_size = 1,

@@ -27,11 +27,10 @@ const struct pqs_command pqs_command_load = {
     .name = "load",
     .summary = "drive one TLS server with one configuration",
     .arguments = "--target HOST:PORT",
-    .about = "Opens new connections to a server at a fixed rate, each with a full TLS 1.3 handshake and one request, and "
-             "reports\n"
-             "latency, failures, bytes and what was negotiated. The certificate is verified: --ca names whom to trust.",
-    .example =
-        "pqshake load --target 192.0.2.7:8443 --ca ca.pem --servername www.example --groups X25519MLKEM768 --rate 100",
+    .about = "Opens new connections to a server at a fixed rate, each with a full TLS 1.3 handshake and one\n"
+             "request, and reports latency, failures, bytes and what was negotiated. The certificate is\n"
+             "verified: --ca names whom to trust.",
+    .example = "pqshake load --target www.example:8443 --ca ca.pem --groups X25519MLKEM768 --rate 100",
     .options = options,
     .options_size = sizeof(struct pqs_measure),
     .run = run,

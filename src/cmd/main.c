@@ -37,7 +37,7 @@ int pqs_parse_address(const char *what, const char *text, char ret_host[static 2
         return pqs_fail(err, PQS_E_USAGE, "%s: \"%s\" is not HOST:PORT (IPv6: [ADDRESS]:PORT)", what, text);
     port++;
     size_t len = strlen(port);
-    if (len < 1 || len > 5 || strspn(port, "0123456789") != len || atoi(port) > 65535)
+    if (len < 1 || len > 5 || strspn(port, "0123456789") != len || strtoul(port, NULL, 10) > 65535)
         return pqs_fail(err, PQS_E_USAGE, "%s: \"%s\" is not a port: 0 to 65535", what, port);
     if (host_end - host > 255)
         return pqs_fail(err, PQS_E_USAGE, "%s: the host has %td bytes: at most 255", what, host_end - host);

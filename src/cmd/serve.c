@@ -85,11 +85,10 @@ static int read_pairs(const struct serve *o, struct pqs_spec *spec, struct pqs_e
     return rc;
 }
 
-static int make_pairs(const struct serve *o, struct pqs_spec *spec, struct pqs_err *err) {
+static int make_pairs(const struct serve *o, struct pqs_spec *spec, struct pqs_buf *ret_cas, struct pqs_err *err) {
     char **kinds = NULL;
     size_t n = 0;
     const char *asked = o->cert ? o->cert : "ecdsa-p256";
-    PQS_BUF cas = {0};
     int rc = pqs_split_list("--cert", asked, MAX_CERTIFICATES, &kinds, &n, err);
     for (size_t i = 0; i < n && rc == 0; i++) {
         PQS_PEM pem = {0};
@@ -97,14 +96,15 @@ static int make_pairs(const struct serve *o, struct pqs_spec *spec, struct pqs_e
         if (rc)
             break;
         set_pair(spec, i, &pem.cert, &pem.key);
-        pqs_buf_add(&cas, pem.ca.data, pem.ca.len);
+        pqs_buf_add(ret_cas, pem.ca.data, pem.ca.len);
     }
     pqs_spec_set(spec, "cert_kind", asked);
     pqs_free_list(kinds, n);
-    return rc ? rc : pqs_write_file(o->ca_out, 0644, cas.data, cas.len, err);
+    return rc;
 }
 
-static int make_spec(const struct serve *o, struct pqs_spec *spec, struct pqs_err *err) {
+/* ret_cas: the CAs of certificates made here, PEM. */
+static int make_spec(const struct serve *o, struct pqs_spec *spec, struct pqs_buf *ret_cas, struct pqs_err *err) {
     char host[256], port[8], number[32];
     if (o->cert && o->cert_file)
         return pqs_fail(err, PQS_E_USAGE, "--cert makes a certificate and --cert-file brings one: choose one of them");
@@ -134,7 +134,7 @@ static int make_spec(const struct serve *o, struct pqs_spec *spec, struct pqs_er
             return rc;
         pqs_spec_set_bytes(spec, "verify_client", ca.data, ca.len);
     }
-    return o->cert_file ? read_pairs(o, spec, err) : make_pairs(o, spec, err);
+    return o->cert_file ? read_pairs(o, spec, err) : make_pairs(o, spec, ret_cas, err);
 }
 
 static void print_ready(const struct serve *o, const struct pqs_result *ready) {
@@ -182,13 +182,16 @@ static int run(const struct pqs_call *call, struct pqs_err *err) {
     const struct serve *o = call->options;
     struct pqs_spec spec = {0};
     struct pqs_result ready = {0};
+    PQS_BUF cas = {0};
     PQS_WORKER w = {0};
     pqs_interrupt_catch();
-    int rc = make_spec(o, &spec, err);
+    int rc = make_spec(o, &spec, &cas, err);
     if (rc == 0)
         rc = pqs_worker_start(PQS_DEFAULT_STACK, "server", &w, err);
     if (rc == 0)
         rc = pqs_worker_ask(&w, PQS_MSG_CONFIGURE, &spec, PQS_MSG_READY, READY_TIMEOUT_NS, NULL, &ready, err);
+    if (rc == 0 && cas.len > 0) /* only now that the port is ours: the file may be that of the server that has it */
+        rc = pqs_write_file(o->ca_out, 0644, cas.data, cas.len, err);
     if (rc == 0) {
         print_ready(o, &ready);
         rc = serve(&w, o, err);
@@ -202,12 +205,10 @@ const struct pqs_command pqs_command_serve = {
     .name = "serve",
     .summary = "run the TLS 1.3 target server, for a second machine or a foreign client",
     .arguments = "",
-    .about = "Serves GET / (3 bytes) and GET /bytes/N over TLS 1.3 until SIGINT or SIGTERM, then lets open connections "
-             "finish and\n"
-             "prints its counters. Makes its own certificate and tells where the CA is, unless --cert-file brings one. "
-             "Listens on\n"
-             "the loopback interface unless --listen says otherwise.",
-    .example = "pqshake serve --listen 0.0.0.0:8443 --san DNS:www.example --cert ML-DSA-65 --groups X25519MLKEM768:X25519",
+    .about = "Serves GET / (3 bytes) and GET /bytes/N over TLS 1.3 until SIGINT or SIGTERM, then lets open\n"
+             "connections finish and prints its counters. Makes its own certificate and tells where the CA is,\n"
+             "unless --cert-file brings one. Listens on the loopback interface unless --listen says otherwise.",
+    .example = "pqshake serve --listen 0.0.0.0:8443 --san DNS:www.example --cert ML-DSA-65",
     .options = options,
     .options_size = sizeof(struct serve),
     .run = run,

@@ -82,6 +82,7 @@ static int examine_object(struct dl_phdr_info *info, size_t info_size, void *con
     for (unsigned i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         if (segment->p_type == PT_NOTE)
+            /* NOLINTNEXTLINE(performance-no-int-to-ptr): the dynamic linker gives addresses as integers */
             read_build_id((const unsigned char *)(info->dlpi_addr + segment->p_vaddr), segment->p_memsz,
                           segment->p_align == 8 ? 8 : 4, search->object);
     }

@@ -12,7 +12,8 @@ int pqs_arrivals_make(const struct pqs_schedule *s, const char *purpose, int64_t
                       size_t *ret_n, struct pqs_err *err) {
     const double expected = s->rate_per_s * (double)duration_ns / (double)PQS_NS_PER_S;
     if (!(s->rate_per_s > 0))
-        return pqs_fail(err, PQS_E_USAGE, "a rate of %g connections/s cannot be scheduled; it must be above 0", s->rate_per_s);
+        return pqs_fail(err, PQS_E_USAGE, "a rate of %g connections/s cannot be scheduled; it must be above 0",
+                        s->rate_per_s);
     if (expected > PQS_ARRIVALS_MAX)
         return pqs_fail(err, PQS_E_USAGE, "%g connections/s for %g s are %.0f arrivals; at most %u can be scheduled",
                         s->rate_per_s, (double)duration_ns / (double)PQS_NS_PER_S, expected, PQS_ARRIVALS_MAX);

@@ -270,8 +270,8 @@ static void add_samples(struct pqs_sample *samples, size_t n, int64_t t0_ns, boo
     pqs_result_count(r, PQS_CLIENT, "bytes_to_client", to_client);
 }
 
-/* Whether latency grew in the course of the window, as it does when connections arrive faster than they are served: the median request
- * of the first third of the arrivals and of the last. Samples are in order of scheduling. */
+/* Whether latency grew in the course of the window, as it does when connections arrive faster than they are served: the
+ * median request of the first third of the arrivals and of the last. Samples are in order of scheduling. */
 static void add_trend(const struct pqs_sample *samples, size_t n, struct pqs_result *r) {
     const size_t third = n / 3, enough = 100;
     struct pqs_hist *first = pqs_hist_new(), *last = pqs_hist_new();

@@ -81,7 +81,8 @@ void pqs_thread_prepare(struct pqs_thread *t, struct pqs_stage_work *work) {
     /* Touch the memory now: page faults inside the window would be the tool's own doing. Hopeless rates do not get so far.
      */
     size_t touch = share < (1u << 20) ? share : (1u << 20);
-    memset(t->samples, 0, touch * sizeof *t->samples);
+    if (touch > 0)
+        memset(t->samples, 0, touch * sizeof *t->samples);
     t->scheduled = t->dropped = t->unstarted = t->window_completed = t->clock_faults = 0;
     t->inflight_max = 0;
     t->cpu_window_ns = 0;

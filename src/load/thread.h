@@ -58,7 +58,7 @@ struct pqs_thread {
     _Atomic int64_t started, completed, failed;
 } __attribute__((aligned(64)));
 
-#define PQS_THREAD_IN_BYTES (256u * 1024)
+#define PQS_THREAD_IN_BYTES ((size_t)256 * 1024)
 
 PQS_MUST_CHECK int pqs_thread_init(struct pqs_thread *t, struct pqs_err *err);
 void pqs_thread_release(struct pqs_thread *t);

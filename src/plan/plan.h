@@ -1,5 +1,5 @@
-/* The plan: workload + factors + levels + schedule. An arm is one combination of factor levels; a block is one trial of every
- * arm in random order (DESIGN, One abstraction). Must not know how factors are applied. */
+/* The plan: workload + factors + levels + schedule. An arm is one combination of factor levels; a block is one trial of
+ * every arm in random order (DESIGN, One abstraction). Must not know how factors are applied. */
 #ifndef PQS_PLAN_PLAN_H
 #define PQS_PLAN_PLAN_H
 
@@ -18,9 +18,9 @@ struct pqs_factor_level {
 };
 
 struct pqs_arm {
-    char name[192];  /* for people and --baseline: the levels of the factors that vary, or all of a single arm */
-    char key[512];   /* canonical: "factor=level" sorted by factor, joined by a blank */
-    uint64_t hash;   /* FNV-1a 64 of key */
+    char name[192]; /* for people and --baseline: the levels of the factors that vary, or all of a single arm */
+    char key[512];  /* canonical: "factor=level" sorted by factor, joined by a blank */
+    uint64_t hash;  /* FNV-1a 64 of key */
     struct pqs_factor_level levels[PQS_FACTORS_MAX];
     size_t n_levels;
 };
@@ -31,7 +31,7 @@ struct pqs_plan {
     uint32_t blocks;
     struct pqs_arm *arms; /* owned */
     size_t n_arms;
-    size_t baseline; /* index of the arm the others are compared with */
+    size_t baseline;        /* index of the arm the others are compared with */
     struct pqs_spec common; /* parameters that every arm shares (common.schedule is unused) */
 };
 
@@ -51,7 +51,8 @@ PQS_MUST_CHECK int pqs_plan_cross(struct pqs_plan *plan, const struct pqs_factor
 PQS_MUST_CHECK int pqs_plan_set_baseline(struct pqs_plan *plan, const char *name, struct pqs_err *err);
 /* NULL when the arm has no such factor. */
 const char *pqs_arm_level(const struct pqs_arm *arm, const char *factor);
-/* The order of arms in a block: a uniformly random permutation from (seed, "order", block). ret_order holds n_arms entries. */
+/* The order of arms in a block: a uniformly random permutation from (seed, "order", block). ret_order holds n_arms entries.
+ */
 void pqs_plan_order(const struct pqs_plan *plan, uint32_t block, size_t *ret_order);
 void pqs_plan_release(struct pqs_plan *plan);
 

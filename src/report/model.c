@@ -287,11 +287,11 @@ static void merge_findings(struct pqs_model *m, struct pqs_model_arm *arm, const
 
 static void find_lost_trials(struct pqs_model *m, struct pqs_model_arm *arm) {
     size_t n = arm->n_trials - arm->n_finished;
-    if (n > 0) {
-        const struct pqs_trial *t = NULL;
-        for (size_t i = 0; i < m->n_trials && !t; i++)
-            if (&m->arms[m->trials[i].trial->arm] == arm && m->trials[i].trial->state != PQS_TRIAL_FINISHED)
-                t = m->trials[i].trial;
+    const struct pqs_trial *t = NULL;
+    for (size_t i = 0; i < m->n_trials && !t; i++)
+        if (&m->arms[m->trials[i].trial->arm] == arm && m->trials[i].trial->state != PQS_TRIAL_FINISHED)
+            t = m->trials[i].trial;
+    if (t) {
         char *text = pqs_format("that of block %u %s%s%s%s", t->block, pqs_trial_state_names[t->state], *t->note ? " (" : "",
                                 t->note, *t->note ? ")" : "");
         add_finding(m, run_row("lost-trial"), arm, text, n, arm->n_trials);

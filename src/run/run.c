@@ -41,7 +41,7 @@ static int check_out_dir(const char *dir, struct pqs_err *err) {
         if (slash && slash != place)
             *slash = '\0';
         else
-            strcpy(place, slash ? "/" : "."); /* both fit: the path was not empty */
+            memcpy(place, slash ? "/" : ".", 2); /* fits: the path was not empty */
     }
     if (access(place, W_OK | X_OK))
         return pqs_fail_sys(err, PQS_E_USAGE, errno, "cannot write the results to %s: %s", dir, place);
@@ -233,7 +233,7 @@ int pqs_run(const struct pqs_run_options *options, size_t *ret_stored, struct pq
     struct runner run = {
         .options = options,
         .progress = {.trials_all = plan->n_arms * plan->blocks, .p50_ns = NAN, .p99_ns = NAN},
-        .requests = pqs_calloc(plan->n_arms, sizeof *run.requests),
+        .requests = pqs_calloc(plan->n_arms, sizeof(struct pqs_hist *)),
     };
     for (size_t i = 0; i < plan->n_arms; i++)
         run.requests[i] = pqs_hist_new();

@@ -138,7 +138,7 @@ int pqs_worker_wait(struct pqs_worker *w, enum pqs_message want, int64_t timeout
     waiting = waiting ? waiting : &alone;
     int64_t deadline_ns = timeout_ns == INT64_MAX ? INT64_MAX : pqs_now_ns() + timeout_ns;
     for (;;) {
-        enum pqs_message type;
+        enum pqs_message type = PQS_MSG_ERROR;
         PQS_BUF payload = {0};
         int rc = take(w, &type, &payload, err);
         if (rc < 0)

@@ -10,15 +10,15 @@
 
 /* NAN stands for "not known" in every double here. */
 struct pqs_paired {
-    size_t n;        /* valid pairs: both figures finite */
-    double delta;    /* mean of arm - baseline */
+    size_t n;                  /* valid pairs: both figures finite */
+    double delta;              /* mean of arm - baseline */
     double delta_lo, delta_hi; /* 95 % t interval on the differences; NAN under PQS_MIN_BLOCKS */
-    double ratio;    /* exp(mean log(arm / baseline)); NAN unless all figures > 0 */
+    double ratio;              /* exp(mean log(arm / baseline)); NAN unless all figures > 0 */
     double ratio_lo, ratio_hi; /* 95 % t interval on log ratios */
-    double p_value;  /* two-sided sign-flip permutation p of the differences; NAN where its floor 2^(1-n) > 0.05 */
+    double p_value;            /* two-sided sign-flip permutation p of the differences; NAN where its floor 2^(1-n) > 0.05 */
     double detectable; /* smallest difference seen with 80 % power: (t.975 + t.80) s / sqrt(n), n-1 degrees of freedom;
                         * NAN under PQS_MIN_BLOCKS */
-    bool differs;    /* the delta interval exists and excludes zero */
+    bool differs;      /* the delta interval exists and excludes zero */
 };
 
 /* baseline[i] and arm[i] are the figures of block i, any unit. Exact enumeration of sign flips up to 16 pairs; above that

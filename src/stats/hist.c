@@ -266,7 +266,7 @@ int pqs_hist_decode(const void *data, size_t len, struct pqs_hist **ret_h, struc
         return pqs_fail(err, PQS_E_FAILED, "histogram does not unpack: %s", rc == Z_OK ? "bytes too many" : zError(rc));
     PQS_BUF header = {0};
     put_header(&header, plain_len < HEADER_BYTES ? 0 : plain_len - HEADER_BYTES);
-    if (plain_len < HEADER_BYTES || memcmp(plain, header.data, HEADER_BYTES))
+    if (plain_len < HEADER_BYTES || memcmp(plain, header.data, HEADER_BYTES) != 0)
         return pqs_fail(err, PQS_E_FAILED, "histogram is not one of 1 ns to 1 h with %d digits", DIGITS);
     struct pqs_cursor counts = {.p = plain + HEADER_BYTES, .left = plain_len - HEADER_BYTES};
     if (!get_counts(&counts, h->n, &h->buckets))

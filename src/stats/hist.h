@@ -13,8 +13,8 @@ struct pqs_hist;
 struct pqs_hist *pqs_hist_new(void);
 void pqs_hist_free(struct pqs_hist *h); /* NULL is fine */
 
-/* Zero is recorded as zero. A negative value is not recorded but counted by pqs_hist_faults (METHOD 13: a negative interval is
- * a fault); a value over 1 h is recorded as 1 h in the buckets and exactly in min/max/sum. */
+/* Zero is recorded as zero. A negative value is not recorded but counted by pqs_hist_faults (METHOD 13: a negative interval
+ * is a fault); a value over 1 h is recorded as 1 h in the buckets and exactly in min/max/sum. */
 void pqs_hist_add(struct pqs_hist *h, int64_t value_ns);
 void pqs_hist_merge(struct pqs_hist *into, const struct pqs_hist *from);
 
@@ -23,8 +23,9 @@ uint64_t pqs_hist_faults(const struct pqs_hist *h);
 int64_t pqs_hist_min(const struct pqs_hist *h); /* exact; 0 when empty */
 int64_t pqs_hist_max(const struct pqs_hist *h); /* exact; 0 when empty */
 double pqs_hist_mean(const struct pqs_hist *h); /* exact; NAN when empty */
-/* Value at quantile q in (0, 1): the smallest recorded value v such that at least ceil(q n) samples are <= v, to three digits
- * (midpoint of its bucket, clamped to [min, max]); NAN when empty. Says nothing about support: see stats/quantile.h. */
+/* Value at quantile q in (0, 1): the smallest recorded value v such that at least ceil(q n) samples are <= v, to three
+ * digits (midpoint of its bucket, clamped to [min, max]); NAN when empty. Says nothing about support: see stats/quantile.h.
+ */
 double pqs_hist_quantile(const struct pqs_hist *h, double q);
 
 /* Blob for run.db and the channel: version byte, exact fields (u64 LE), then HdrHistogram's own compressed V2 encoding. */

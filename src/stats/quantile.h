@@ -9,7 +9,7 @@
 struct pqs_hist;
 
 struct pqs_quantile {
-    const char *id; /* JSON key: "p50", ..., "p999" */
+    const char *id;    /* JSON key: "p50", ..., "p999" */
     const char *label; /* for people: "p99.9" */
     double q;
     uint64_t min_n;

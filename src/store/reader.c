@@ -166,7 +166,7 @@ static int check_identity(sqlite3 *db, const char *path, struct pqs_err *err) {
         return pqs_fail_sys(err, PQS_E_FAILED, errno, "reading the size of %s", path);
     if (st.st_size < pages * page_bytes)
         return pqs_fail(err, PQS_E_FAILED, "%s is cut short: it has %lld of %lld bytes", path, (long long)st.st_size,
-                        (long long)(pages * page_bytes));
+                        (long long)pages * page_bytes);
     return 0;
 }
 

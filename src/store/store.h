@@ -1,6 +1,6 @@
-/* run.db: one SQLite file is the whole run. Rollback journal, synchronous=FULL, one transaction per finished trial: whatever is
- * killed, finished trials stay. Evidence is stored; verdicts and summaries can be recomputed from it (src/verdict, src/report).
- * Schema: docs/RESULTS.md; PRAGMA user_version = PQS_STORE_VERSION is checked on opening. */
+/* run.db: one SQLite file is the whole run. Rollback journal, synchronous=FULL, one transaction per finished trial: whatever
+ * is killed, finished trials stay. Evidence is stored; verdicts and summaries can be recomputed from it (src/verdict,
+ * src/report). Schema: docs/RESULTS.md; PRAGMA user_version = PQS_STORE_VERSION is checked on opening. */
 #ifndef PQS_STORE_STORE_H
 #define PQS_STORE_STORE_H
 
@@ -22,9 +22,9 @@ struct pqs_trial {
     uint32_t block;
     uint32_t position; /* within the block's order, from 0 */
     enum pqs_trial_state state;
-    char verdict[16];     /* worst severity at the time: "valid", "warning", "unfit" */
+    char verdict[16]; /* worst severity at the time: "valid", "warning", "unfit" */
     char started_utc[24];
-    char note[512];       /* why it failed or died; "" otherwise */
+    char note[512]; /* why it failed or died; "" otherwise */
     struct pqs_result result;
 };
 
@@ -52,7 +52,7 @@ struct pqs_run {
 };
 void pqs_run_release(struct pqs_run *run);
 void pqs_run_set(struct pqs_run *run, const char *name, const char *value); /* replaces */
-const char *pqs_run_get(const struct pqs_run *run, const char *name); /* NULL when absent */
+const char *pqs_run_get(const struct pqs_run *run, const char *name);       /* NULL when absent */
 
 struct pqs_store;
 
@@ -65,7 +65,8 @@ PQS_MUST_CHECK int pqs_store_add_trial(struct pqs_store *store, const struct pqs
 PQS_MUST_CHECK int pqs_store_add_event(struct pqs_store *store, const char *kind, const char *text, struct pqs_err *err);
 void pqs_store_close(struct pqs_store *store); /* NULL is fine */
 
-/* Reads a whole run (read-only; works beside a writer between its transactions and after a crash). Never crashes on a damaged file. */
+/* Reads a whole run (read-only; works beside a writer between its transactions and after a crash). Never crashes on a
+ * damaged file. */
 PQS_MUST_CHECK int pqs_store_read(const char *dir, struct pqs_run *ret_run, struct pqs_err *err);
 /* Packed samples (PQS_SAMPLE_BYTES each) of one trial, appended to ret_samples. */
 PQS_MUST_CHECK int pqs_store_samples(const char *dir, uint32_t arm, uint32_t block, struct pqs_buf *ret_samples,

@@ -76,7 +76,8 @@ static int trust(SSL_CTX *ctx, const struct pqs_buf *ca, struct pqs_err *err) {
     return 0;
 }
 
-/* Whether a ClientHello can be made from the list: the library takes a list that comes out empty ("?bogus") without a word. */
+/* Whether a ClientHello can be made from the list: the library takes a list that comes out empty ("?bogus") without a word.
+ */
 static bool offers_a_group(const char *groups) {
     __attribute__((cleanup(free_ctx))) SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
     if (!ctx || SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) != 1 || SSL_CTX_set1_groups_list(ctx, groups) != 1)
@@ -97,10 +98,11 @@ static int set_groups(SSL_CTX *ctx, const char *groups, struct pqs_err *err) {
     if (!groups || (offers_a_group(groups) && SSL_CTX_set1_groups_list(ctx, groups) == 1))
         return 0;
     ERR_clear_error();
-    return pqs_fail(err, PQS_E_FAILED,
-                    "'%s' is not a list of key-exchange groups that %s knows for TLS 1.3; 'pqshake list groups' shows them (names "
-                    "are joined by ':')",
-                    groups, OpenSSL_version(OPENSSL_VERSION));
+    return pqs_fail(
+        err, PQS_E_FAILED,
+        "'%s' is not a list of key-exchange groups that %s knows for TLS 1.3; 'pqshake list groups' shows them (names "
+        "are joined by ':')",
+        groups, OpenSSL_version(OPENSSL_VERSION));
 }
 
 static int new_context(const SSL_METHOD *method, const struct pqs_tls_options *o, SSL_CTX **ret_ctx, struct pqs_err *err) {
@@ -140,6 +142,8 @@ int pqs_tls_client_context(const struct pqs_tls_options *o, SSL_CTX **ret_ctx, s
 int pqs_tls_server_context(const struct pqs_tls_options *o, SSL_CTX **ret_ctx, struct pqs_err *err) {
     if (!o->cert[0])
         return pqs_fail(err, PQS_E_FAILED, "a server needs a certificate");
+    if (o->verify && !o->ca)
+        return pqs_fail(err, PQS_E_FAILED, "a server that verifies its clients needs a CA");
     int rc = new_context(TLS_server_method(), o, ret_ctx, err);
     if (rc)
         return rc;

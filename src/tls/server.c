@@ -29,7 +29,7 @@
 
 #define IN_BYTES (64u * 1024)           /* one recv */
 #define RECORD_BYTES 16384u             /* plaintext of one TLS record (RFC 8446, 5.1) */
-#define OUT_BYTES (256u * 1024)         /* ciphertext of a large body prepared at a time */
+#define OUT_BYTES ((size_t)256 * 1024)  /* ciphertext of a large body prepared at a time */
 #define BACKOFF_NS (50 * PQS_NS_PER_MS) /* pause of accepting when descriptors ran out */
 
 enum state {
@@ -50,6 +50,7 @@ struct conn {
     uint64_t body_left;
     bool peer_eof;
     bool close_after; /* the response that is being sent is the last */
+    bool answered;    /* at least one request was */
     bool failed;      /* counted as failed */
 };
 
@@ -119,6 +120,13 @@ static void count_failure(struct thread *t, struct conn *c, unsigned class) {
     atomic_fetch_add_explicit(&t->failed_class[class], 1, memory_order_relaxed);
 }
 
+/* Whether an end now is a failure: in a handshake, a request or an answer. A TLS client may want the handshake only; one
+ * that just connects has got nothing. */
+static bool unfinished(const struct conn *c) {
+    return c->state == STATE_HANDSHAKE || (c->state == STATE_OPEN && c->head.len > 0) || c->body_left > 0 ||
+           c->unsent.len > 0 || (!c->ssl && !c->answered);
+}
+
 static void close_conn(struct thread *t, struct conn *c) {
     if (!c->failed)
         add(&t->completed, 1);
@@ -143,7 +151,7 @@ static void open_conn(struct thread *t, int fd) {
     c->fd = fd;
     c->state = t->server->plain ? STATE_OPEN : STATE_HANDSHAKE;
     c->body_left = 0;
-    c->peer_eof = c->close_after = c->failed = false;
+    c->peer_eof = c->close_after = c->answered = c->failed = false;
     add(&t->accepted, 1);
     add(&t->open, 1);
     append_conn(t, c);
@@ -195,10 +203,12 @@ enum { READ_MORE = 0, READ_CLOSED = -1, READ_FAILED = -2 };
 static int read_plain(struct thread *t, struct conn *c) {
     if (!c->ssl) {
         size_t n = t->wire.in_left < sizeof t->plain ? t->wire.in_left : sizeof t->plain;
+        if (n == 0)
+            return t->wire.in_eof ? READ_CLOSED : READ_MORE;
         memcpy(t->plain, t->wire.in, n);
         t->wire.in += n;
         t->wire.in_left -= n;
-        return n ? (int)n : t->wire.in_eof ? READ_CLOSED : READ_MORE;
+        return (int)n;
     }
     size_t n = 0;
     ERR_clear_error();
@@ -239,6 +249,11 @@ static bool parse_bytes(const char *path, uint64_t *ret_n) {
     return strlen(digits) <= 9 && *ret_n <= PQS_SERVER_BYTES_MAX;
 }
 
+/* Whether more output may be prepared: a client that does not read must not fill our memory. */
+static bool has_room(const struct thread *t, const struct conn *c) {
+    return t->wire.out.len + c->unsent.len < OUT_BYTES;
+}
+
 /* The head and as much of the body as fits the same record; the rest follows from write_body. */
 static void respond(struct thread *t, struct conn *c, const struct pqs_http_request *q) {
     const char *status = "200 OK";
@@ -268,6 +283,7 @@ static void respond(struct thread *t, struct conn *c, const struct pqs_http_requ
         memset(t->plain + len, 'x', first);
     c->body_left = body - first;
     c->close_after = q->close;
+    c->answered = true;
     add(&t->responses, 1);
     if (!write_plain(t, c, t->plain, len + first))
         linger(c);
@@ -276,7 +292,7 @@ static void respond(struct thread *t, struct conn *c, const struct pqs_http_requ
 /* Prepares more of a large body, until enough is waiting to be sent. */
 static void write_body(struct thread *t, struct conn *c) {
     memset(t->plain, 'x', sizeof t->plain);
-    while (c->body_left > 0 && t->wire.out.len < OUT_BYTES) {
+    while (c->body_left > 0 && has_room(t, c)) {
         size_t n = c->body_left < sizeof t->plain ? (size_t)c->body_left : sizeof t->plain;
         c->body_left -= n;
         if (!write_plain(t, c, t->plain, n)) {
@@ -296,10 +312,10 @@ static void bad_request(struct thread *t, struct conn *c) {
 /* Reads requests and answers them, one at a time, until input or room for output runs out. */
 static void serve(struct thread *t, struct conn *c) {
     while (c->state == STATE_OPEN) {
-        if (c->body_left > 0) {
+        if (c->body_left > 0)
             write_body(t, c);
+        if (c->state != STATE_OPEN || !has_room(t, c))
             return; /* the rest when this has been sent */
-        }
         if (c->close_after) {
             if (c->ssl) {
                 ERR_clear_error();
@@ -377,9 +393,9 @@ static bool drive(struct thread *t, struct conn *c, const uint8_t *in, size_t le
         if (c->state == STATE_OPEN)
             serve(t, c);
         bool was_linger = c->state == STATE_LINGER;
+        bool full = !has_room(t, c); /* serve() stopped for want of room and not of input */
         if (!flush(t, c)) {
-            if (c->state == STATE_HANDSHAKE || c->body_left > 0 || c->unsent.len > 0)
-                count_failure(t, c, PQS_FAILURE_RESET);
+            count_failure(t, c, PQS_FAILURE_RESET);
             return false;
         }
         if (was_linger) {
@@ -388,11 +404,11 @@ static bool drive(struct thread *t, struct conn *c, const uint8_t *in, size_t le
                 (void)shutdown(c->fd, SHUT_WR);
             return !c->peer_eof || c->unsent.len > 0;
         }
-        if (c->body_left == 0 || c->unsent.len > 0)
+        if (!full || c->unsent.len > 0)
             break; /* done, or waiting for the socket */
         restart_deadline(t, c);
     }
-    /* Input left over while a body is being written. */
+    /* Input left over while output is waiting. */
     if (t->wire.in_left > 0 && c->unread.len > 0) {
         memmove(c->unread.data, t->wire.in, t->wire.in_left);
         c->unread.len = t->wire.in_left;
@@ -403,7 +419,7 @@ static bool drive(struct thread *t, struct conn *c, const uint8_t *in, size_t le
     }
     if (!c->peer_eof || c->unsent.len > 0 || c->body_left > 0)
         return true;
-    if (c->state == STATE_HANDSHAKE || c->head.len > 0)
+    if (unfinished(c))
         count_failure(t, c, PQS_FAILURE_EOF);
     return false;
 }
@@ -411,12 +427,12 @@ static bool drive(struct thread *t, struct conn *c, const uint8_t *in, size_t le
 static void on_event(struct thread *t, struct conn *c, uint32_t events) {
     bool ended = events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR);
     if ((events & EPOLLOUT) && c->unsent.len > 0) {
-        size_t before = c->unsent.len;
+        int64_t before = t->bytes_out;
         if (!drive(t, c, NULL, 0)) {
             close_conn(t, c);
             return;
         }
-        if (c->unsent.len < before)
+        if (t->bytes_out > before)
             restart_deadline(t, c);
     }
     if (!(events & EPOLLIN) && !ended)
@@ -428,7 +444,7 @@ static void on_event(struct thread *t, struct conn *c, uint32_t events) {
         if (n < 0 && errno == EAGAIN)
             return;
         if (n < 0) { /* reset: an end like another between two requests, a failure elsewhere */
-            if (c->state == STATE_HANDSHAKE || c->head.len > 0 || c->body_left > 0 || c->unsent.len > 0)
+            if (unfinished(c))
                 count_failure(t, c, PQS_FAILURE_RESET);
             close_conn(t, c);
             return;
@@ -473,8 +489,7 @@ static void accept_some(struct thread *t, int listener) {
 static void expire(struct thread *t, int64_t now) {
     while (t->oldest && t->oldest->deadline_ns <= now) {
         struct conn *c = t->oldest;
-        if (c->state == STATE_HANDSHAKE ||
-            (c->state == STATE_OPEN && (c->head.len > 0 || c->body_left > 0 || c->unsent.len > 0)))
+        if (unfinished(c) || !c->answered)
             count_failure(t, c, PQS_FAILURE_TIMEOUT);
         close_conn(t, c);
     }
@@ -514,7 +529,8 @@ static void *thread_main(void *arg) {
         expire(t, pqs_now_ns());
     }
     while (t->oldest) {
-        count_failure(t, t->oldest, PQS_FAILURE_TIMEOUT);
+        if (unfinished(t->oldest))
+            count_failure(t, t->oldest, PQS_FAILURE_TIMEOUT);
         close_conn(t, t->oldest);
     }
     return NULL;

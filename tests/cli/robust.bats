@@ -81,27 +81,31 @@ killed() {
     done
 }
 
-@test "SIGINT before the first trial: nothing is written" {
-    (exec_pq tls --target 192.0.2.1:8443 --insecure --timeout 60s --out out) >run.out 2>&1 &
+@test "SIGINT during the preflight of a server that does not answer: nothing is written, exit 1" {
+    serve silent
+    kill -STOP $(marked "worker-openssl server") # the kernel still takes the connection
+    (exec_pq load --target "localhost:$PORT" --ca silent-ca.pem --timeout 60s --out out) >run.out 2>&1 &
     RUN=$!
-    SERVERS+=("$RUN")
-    wait_for 30 running_client
+    wait_for 30 waiting
     kill -INT "$RUN"
     status=0
     wait "$RUN" || status=$?
+    kill -CONT $(marked "worker-openssl server")
     [ "$status" -eq 1 ]
+    grep -q interrupted run.out
     [ ! -e out ]
 }
 
-running_client() {
-    [ -n "$(marked 'worker-openssl client')" ]
+# A connection to PORT is established.
+waiting() {
+    awk -v port=":$(printf '%04X' "$PORT")" '$4 == "01" && index($3, port) { found = 1 } END { exit !found }' /proc/net/tcp
 }
 
 @test "results that have no place: said before anything is measured" {
     touch file
     run pq tls "${BRIEF[@]}" --out file/out
     [ "$status" -eq 2 ]
-    says "file is not a directory"
+    says "cannot write the results to file/out"
     run pq tls "${BRIEF[@]}" --json nowhere/s.json --out out
     [ "$status" -eq 2 ]
     says "--json" "nowhere/s.json"
@@ -113,7 +117,7 @@ running_client() {
     touch out/run.db
     run pq tls "${BRIEF[@]}" --out out
     [ "$status" -eq 2 ]
-    says "out/run.db already holds a run: choose another --out"
+    says "already holds a run: choose another --out"
     [ ! -s out/run.db ]
 }
 
