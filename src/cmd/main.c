@@ -21,6 +21,7 @@ static const char exit_status[] = "Exit status: 0 done and valid; 1 failed; 2 us
 void pqs_say(const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
+    fflush(stdout); /* in the order of events, where both go to one place */
     fputs("pqshake: ", stderr);
     vfprintf(stderr, fmt, args);
     fputc('\n', stderr);

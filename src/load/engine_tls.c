@@ -101,7 +101,8 @@ static enum pqs_advance handshake(struct tls_thread *t, struct tls_slot *s, stru
         switch (SSL_get_error(s->ssl, rc)) {
         case SSL_ERROR_WANT_READ:
             return PQS_ADVANCE_MORE;
-        case SSL_ERROR_SYSCALL: /* the stream ended without an alert */
+        case SSL_ERROR_SYSCALL:     /* the stream ended without an alert */
+        case SSL_ERROR_ZERO_RETURN: /* ... or with close_notify */
             return pqs_advance_fail(marks, PQS_STEP_TLS, PQS_FAILURE_EOF);
         default:
             return tls_fail(t, s, PQS_STEP_TLS, marks);

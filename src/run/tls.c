@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "channel/failure.h"
+#include "verdict/verdict.h"
 
 /* Takes the next name out of a group list in OpenSSL's syntax: separators ':' and '/', marks '?', '*' and '-' before a name.
  */
@@ -19,20 +20,10 @@ static bool next_group(const char **list, char *ret_name, size_t size) {
     return len > 0;
 }
 
-/* The names that TLS 1.3 itself uses for the groups that have several (RFC 8446, 4.2.7). */
-static const char *canonical_group(const char *name) {
-    static const char *const aliases[][2] = {
-        {"P-256", "secp256r1"}, {"prime256v1", "secp256r1"}, {"P-384", "secp384r1"}, {"P-521", "secp521r1"}};
-    for (size_t i = 0; i < PQS_COUNT(aliases); i++)
-        if (strcasecmp(name, aliases[i][0]) == 0)
-            return aliases[i][1];
-    return name;
-}
-
 static bool has_group(const char *list, const char *group) {
     char name[96];
     while (next_group(&list, name, sizeof name))
-        if (strcasecmp(canonical_group(name), canonical_group(group)) == 0 || strcasecmp(name, PQS_TLS_DEFAULT) == 0)
+        if (strcasecmp(pqs_canonical_group(name), pqs_canonical_group(group)) == 0 || strcasecmp(name, PQS_TLS_DEFAULT) == 0)
             return true;
     return false;
 }

@@ -541,6 +541,7 @@ static void *thread_main(void *arg) {
 static int listen_on(const struct pqs_server_options *o, struct sockaddr_storage *address, socklen_t len, int *ret_fd,
                      struct pqs_err *err) {
     int one = 1;
+    int queue = OUT_BYTES; /* not yet sent: so room, and with it progress, is seen while a slow client still reads */
     PQS_CLOSE int fd = socket(address->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return pqs_fail_sys(err, PQS_E_ENV, errno, "cannot make a socket");
@@ -548,7 +549,8 @@ static int listen_on(const struct pqs_server_options *o, struct sockaddr_storage
                                                          : ((struct sockaddr_in *)address)->sin_port);
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) != 0 ||
         setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one) != 0 ||
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0)
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &queue, sizeof queue) != 0)
         return pqs_fail_sys(err, PQS_E_ENV, errno, "cannot set socket options");
     if (bind(fd, (struct sockaddr *)address, len) != 0 || listen(fd, o->backlog) != 0)
         return pqs_fail_sys(err, PQS_E_FAILED, errno, "cannot listen on %s port %u", o->host, port);
@@ -560,13 +562,13 @@ static int listen_on(const struct pqs_server_options *o, struct sockaddr_storage
 }
 
 /* Another process's listeners on this port would share our connections (SO_REUSEPORT): refused with a plain bind. */
-static int check_free(const struct pqs_server_options *o, const struct sockaddr_storage *address, socklen_t len,
+static int check_free(const char *host, unsigned port, const struct sockaddr_storage *address, socklen_t len,
                       struct pqs_err *err) {
     int one = 1;
     PQS_CLOSE int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
         bind(fd, (const struct sockaddr *)address, len) != 0)
-        return pqs_fail_sys(err, PQS_E_FAILED, errno, "cannot listen on %s port %u", o->host, o->port);
+        return pqs_fail_sys(err, PQS_E_FAILED, errno, "cannot listen on %s port %u", host, port);
     return 0;
 }
 
@@ -580,13 +582,15 @@ static int open_listeners(struct pqs_server *s, const struct pqs_server_options 
     socklen_t len = found->ai_addrlen;
     memcpy(&first, found->ai_addr, len);
     freeaddrinfo(found);
-    int rc = o->port ? check_free(o, &first, len, err) : 0;
+    int rc = 0;
     for (unsigned p = 0; p < s->n_ports && rc == 0; p++) {
         struct sockaddr_storage address = first;
         in_port_t *number = address.ss_family == AF_INET6 ? &((struct sockaddr_in6 *)&address)->sin6_port
                                                           : &((struct sockaddr_in *)&address)->sin_port;
-        if (o->port)
+        if (o->port) {
             *number = htons((uint16_t)(o->port + p));
+            rc = check_free(o->host, o->port + p, &address, len, err);
+        }
         for (unsigned i = 0; i < s->n_threads && rc == 0; i++) /* the first chooses the port, the others share it */
             rc = listen_on(o, &address, len, &s->threads[i].listeners[p], err);
         s->ports[p] = ntohs(*number);
@@ -611,6 +615,8 @@ int pqs_server_start(const struct pqs_server_options *o, struct pqs_server **ret
     if (o->n_ports < 1 || o->n_ports > PQS_SERVER_PORTS_MAX || o->threads < 1 || o->threads > PQS_SERVER_THREADS_MAX)
         return pqs_fail(err, PQS_E_USAGE, "a server has 1 to %d ports and 1 to %d threads, not %u and %u",
                         PQS_SERVER_PORTS_MAX, PQS_SERVER_THREADS_MAX, o->n_ports, o->threads);
+    if (o->port + o->n_ports - 1 > 65535)
+        return pqs_fail(err, PQS_E_USAGE, "%u ports from %u on end beyond 65535", o->n_ports, o->port);
     struct pqs_server *s = pqs_calloc(1, sizeof *s);
     s->n_threads = o->threads;
     s->n_ports = o->n_ports;

@@ -150,7 +150,7 @@ static bool test_failure_classes(const struct pqs_result *r, char *text, size_t 
 
 /* NIST curves have three names in use (RFC 8422, 5.1.1; FIPS 186; X9.62); a group list may carry OpenSSL's "*" or "?"
  * prefix. */
-static const char *group_name(const char *name) {
+const char *pqs_canonical_group(const char *name) {
     static const char *const aliases[][2] = {
         {"P-256", "secp256r1"}, {"prime256v1", "secp256r1"}, {"P-384", "secp384r1"}, {"P-521", "secp521r1"}};
     name += strspn(name, "*?-");
@@ -163,7 +163,7 @@ static const char *group_name(const char *name) {
 static bool test_wrong_group(const struct pqs_result *r, char *text, size_t size) {
     const char *asked = pqs_result_fact_of(r, PQS_CLIENT, "asked.groups", NULL);
     /* "DEFAULT" is the library's own list. */
-    bool asked_one = asked && *asked && !strpbrk(asked, ":/, ") && strcasecmp(group_name(asked), "DEFAULT") != 0;
+    bool asked_one = asked && *asked && !strpbrk(asked, ":/, ") && strcasecmp(pqs_canonical_group(asked), "DEFAULT") != 0;
     size_t kinds = 0;
     bool wrong = false;
     add(text, size, "negotiated ");
@@ -171,7 +171,7 @@ static bool test_wrong_group(const struct pqs_result *r, char *text, size_t size
         const struct pqs_fact *f = &r->facts[i];
         if (f->side != PQS_CLIENT || f->n == 0 || strcmp(f->name, "group") != 0)
             continue;
-        wrong |= asked_one && strcasecmp(group_name(asked), group_name(f->value)) != 0;
+        wrong |= asked_one && strcasecmp(pqs_canonical_group(asked), pqs_canonical_group(f->value)) != 0;
         add(text, size, "%s%s (%llu)", kinds++ > 0 ? ", " : "", f->value, (unsigned long long)f->n);
     }
     if (asked)

@@ -44,6 +44,10 @@ enum pqs_class pqs_verdict_class(const struct pqs_result *r);
 size_t pqs_verdict_trial(const struct pqs_result *r, struct pqs_finding ret[static PQS_FINDINGS_MAX],
                          enum pqs_severity *ret_worst);
 
+/* TLS 1.3's name (RFC 8446, 4.2.7) of a group that has several: "P-256" -> "secp256r1". Other names come back as they are,
+ * without OpenSSL's list marks ("*", "?", "-") before them. */
+const char *pqs_canonical_group(const char *name);
+
 /* Rule 18: facts that differ between two arms although no declared factor says so. Compares the facts that describe what was
  * negotiated and with what (cipher, signature, certificate type and chain bytes, library and versions, http_status, server
  * groups, ...); asked_differs(name) tells which fact names may differ because a factor declares it (factor groups: group,

@@ -109,6 +109,7 @@ turning_server() {
     check s.json '.arms[0].latency_ns | has("full") | not'
     check s.json '.arms[0].latency_ns.retry.request.n == 500 and .arms[1].latency_ns.full.request.n == 500'
     says "500 of 500 connections saw a HelloRetryRequest"
+    valid_summary s.json
 
     # Every row: scheduled <= started <= tcp <= tls <= first <= done.
     samples out 1 >rows
@@ -179,6 +180,7 @@ count_of() {
     check s.json '[.arms[0].latency_ns | to_entries[] | select(.key != "first") | .value[].p50] | all(.[]; . == null)'
     check s.json '.arms[0] | .cpu_ns.client == null and .bytes.to_client == null and .achieved_per_s == 0'
     says "no-data" "connection refused"
+    valid_summary s.json
 }
 
 # ---- F28: what a failed negotiation says ----

@@ -105,7 +105,7 @@ use_main() {
     use_main
     cmp main/summary.json main.json
     [ "$(cat main/summary.md)" = "$(sed '/^Results: /d' main.out)" ]
-    check main.json 'keys == ["arms", "comparisons", "environment", "findings", "plan", "schema", "tool", "verdict"]'
+    valid_summary main.json
     check main.json '.schema == "pqshake/summary/1" and .plan.seed == "7" and .plan.workload == "tls"'
     check main.json '.tool.library.client.library_version | startswith("OpenSSL 3.")'
     check main.json 'all(.arms[].cpu_ns; .client > 0 and .server > 0)'

@@ -369,8 +369,9 @@ static void http_client_request(void **state) {
 enum goodbye { KEEP, CLOSE, RESET, RESET_EVERY_OTHER };
 
 struct behaviour {
-    const char *answer; /* after the request; NULL: never */
-    const char *rest;   /* of the answer, after rest_ns */
+    const char *answer;  /* after the request; NULL: never */
+    size_t answer_bytes; /* 0: up to the NUL */
+    const char *rest;    /* of the answer, after rest_ns */
     int64_t answer_ns, rest_ns;
     bool not_http; /* whatever comes is the request */
     enum goodbye goodbye;
@@ -413,7 +414,7 @@ static void fake_serve(struct fake *f, int fd) {
     bool served = f->does.answer && read_request(fd, f->does.not_http);
     if (served) {
         sleep_ns(f->does.answer_ns);
-        (void)!send(fd, f->does.answer, strlen(f->does.answer), MSG_NOSIGNAL);
+        (void)!send(fd, f->does.answer, f->does.answer_bytes ? f->does.answer_bytes : strlen(f->does.answer), MSG_NOSIGNAL);
     }
     if (served && f->does.rest) {
         sleep_ns(f->does.rest_ns);
@@ -687,7 +688,7 @@ static void null_threads_share_a_schedule(void **state) {
     RESULT r = {0};
     char ports[32];
     (void)state;
-    make_spec(&spec, 0, 600, 500 * MS, 2);
+    make_spec(&spec, 0, 600, 300 * MS, 2);
     snprintf(ports, sizeof ports, "%u,%u,%u", pqs_server_port(s, 0), pqs_server_port(s, 1), pqs_server_port(s, 2));
     pqs_spec_set(&spec, "ports", ports);
     spec.schedule.arrivals = PQS_ARRIVALS_POISSON;
@@ -721,7 +722,7 @@ static void null_stages(void **state) {
     SPEC spec = {0};
     RESULT first = {0}, warm = {0}, one = {0}, two = {0}, server = {0};
     (void)state;
-    make_spec(&spec, pqs_server_port(s, 0), 200, 700 * MS, 2);
+    make_spec(&spec, pqs_server_port(s, 0), 200, 600 * MS, 2);
     spec.schedule.warmup_ns = 100 * MS;
     assert_int_equal(pqs_generator_new(&spec, &pqs_engine_null, &g, &err), 0);
     assert_int_equal(pqs_generator_run(g, PQS_STAGE_PREFLIGHT, NULL, NULL, &first, &err), 0);
@@ -740,12 +741,12 @@ static void null_stages(void **state) {
     assert_count(&warm, "warmup.completed", 20);
     assert_int_equal(warm.n_hists, 0);
     assert_int_equal(warm.samples.len, 0);
-    assert_true(progress.started > 50 && progress.started <= 140);
+    assert_true(progress.started > 50 && progress.started <= 120);
     check_cohort(&one);
     check_cohort(&two);
-    assert_count(&one, "completed", 140);
-    assert_count(&two, "completed", 140);
-    assert_int_equal(pqs_result_get(&server, PQS_SERVER, "accepted", -1), 2 + 20 + 140 + 140);
+    assert_count(&one, "completed", 120);
+    assert_count(&two, "completed", 120);
+    assert_int_equal(pqs_result_get(&server, PQS_SERVER, "accepted", -1), 2 + 20 + 120 + 120);
 }
 
 static void null_uses_all_addresses(void **state) {
@@ -755,7 +756,7 @@ static void null_uses_all_addresses(void **state) {
     SPEC spec = {0};
     RESULT r = {0};
     (void)state;
-    make_spec(&spec, 0, 400, 400 * MS, 1);
+    make_spec(&spec, 0, 800, 200 * MS, 1);
     snprintf(ports, sizeof ports, "%u,%u", a->port, b->port);
     pqs_spec_set(&spec, "ports", ports);
     run_window(&spec, &pqs_engine_null, &r);
@@ -873,15 +874,15 @@ static void null_half_are_reset_half_complete(void **state) {
     SPEC spec = {0};
     RESULT r = {0};
     (void)state;
-    make_spec(&spec, 0, 200, 500 * MS, 1);
+    make_spec(&spec, 0, 200, 200 * MS, 1);
     snprintf(ports, sizeof ports, "%u,%u", good->port, bad->port);
     pqs_spec_set(&spec, "ports", ports);
     run_window(&spec, &pqs_engine_null, &r);
     fake_stop(good);
     fake_stop(bad);
-    assert_count(&r, "completed", 50);
-    assert_count(&r, "failed.response.reset", 50);
-    assert_int_equal(pqs_hist_n(pqs_result_hist_of(&r, PQS_CLASS_FULL, PQS_PHASE_REQUEST)), 50);
+    assert_count(&r, "completed", 20);
+    assert_count(&r, "failed.response.reset", 20);
+    assert_int_equal(pqs_hist_n(pqs_result_hist_of(&r, PQS_CLASS_FULL, PQS_PHASE_REQUEST)), 20);
 }
 
 static void null_refused(void **state) {
@@ -998,10 +999,10 @@ static void null_injected_delay(void **state) {
                                                : (struct behaviour){.answer = head, .rest = "ok\n", .rest_ns = 20 * MS});
         SPEC spec = {0};
         RESULT r = {0};
-        make_spec(&spec, f->port, 20, 800 * MS, 1);
+        make_spec(&spec, f->port, 20, 600 * MS, 1);
         run_window(&spec, &pqs_engine_null, &r);
         fake_stop(f);
-        assert_count(&r, "completed", 16);
+        assert_count(&r, "completed", 12);
         const struct pqs_hist *h[PQS_PHASES];
         for (int p = 0; p < PQS_PHASES; p++)
             h[p] = pqs_result_hist_of(&r, PQS_CLASS_FULL, (enum pqs_phase)p);
@@ -1120,7 +1121,7 @@ static struct pqs_server *start_tls(const char *groups, bool verify) {
 }
 
 static void tls_spec(struct pqs_spec *spec, const struct pqs_server *s, const char *groups) {
-    make_spec(spec, pqs_server_port(s, 0), 100, 200 * MS, 1);
+    make_spec(spec, pqs_server_port(s, 0), 200, 100 * MS, 1);
     pqs_spec_set(spec, "groups", groups);
     pqs_spec_set(spec, "servername", "localhost");
     pqs_spec_set_bytes(spec, "ca", pair.server.ca.data, pair.server.ca.len);
@@ -1172,6 +1173,7 @@ static void tls_bodies(void **state) {
     (void)state;
     tls_spec(&spec, s, NULL);
     spec.schedule.rate_per_s = 20;
+    spec.schedule.duration_ns = 200 * MS;
     pqs_spec_set(&spec, "path", "/bytes/1000000");
     pqs_spec_set(&spec, "expect_bytes", "1000000");
     run_window(&spec, &pqs_engine_tls, &big);
@@ -1282,17 +1284,22 @@ static void tls_against_others(void **state) {
         const char *answer;
         enum goodbye goodbye;
         const char *class;
+        size_t bytes;
     } cases[] = {
-        {"HTTP/1.1 400 Bad Request\r\n\r\n", CLOSE, "failed.tls.protocol"},
-        {"", CLOSE, "failed.tls.eof"},
-        {"\x16\x03\x03\x01", CLOSE, "failed.tls.eof"},
-        {"", RESET, "failed.tls.reset"},
-        {NULL, KEEP, "failed.tls.timeout"},
+        {"HTTP/1.1 400 Bad Request\r\n\r\n", CLOSE, "failed.tls.protocol", 0},
+        {"", CLOSE, "failed.tls.eof", 0},
+        {"\x16\x03\x03\x01", CLOSE, "failed.tls.eof", 0},
+        {"\x15\x03\x03", CLOSE, "failed.tls.eof", 0},
+        {"", RESET, "failed.tls.reset", 0},
+        {NULL, KEEP, "failed.tls.timeout", 0},
+        {"\x15\x03\x03\0\x02\x01\0", CLOSE, "failed.tls.eof", 7}, /* close_notify */
+        {"\x15\x03\x03\0\x02\x02\x28", CLOSE, "failed.tls.alert_handshake_failure", 7},
+        {"\x15\x03\x03\0\x02\x02\x70", CLOSE, "failed.tls.alert_unrecognized_name", 7},
     };
     (void)state;
     for (size_t i = 0; i < PQS_COUNT(cases); i++) {
-        struct fake *f =
-            fake_start((struct behaviour){.answer = cases[i].answer, .not_http = true, .goodbye = cases[i].goodbye});
+        struct fake *f = fake_start((struct behaviour){
+            .answer = cases[i].answer, .answer_bytes = cases[i].bytes, .not_http = true, .goodbye = cases[i].goodbye});
         SPEC spec = {0};
         RESULT r = {0};
         make_spec(&spec, f->port, 100, 50 * MS, 1);
