@@ -97,18 +97,26 @@ static long sysctl_number(const char *path, long if_missing, long *ret_second) {
     return first;
 }
 
-int pqs_target_check_ports(const struct pqs_target *t, const struct pqs_schedule *s, bool closes_with_rst,
-                           struct pqs_err *err) {
-    if (closes_with_rst)
+#define TIME_WAIT_S 60 /* TCP_TIMEWAIT_LEN */
+
+int pqs_target_check_ports(struct pqs_target *t, const struct pqs_schedule *s, bool closes_with_rst, struct pqs_err *err) {
+    if (closes_with_rst) { /* nothing is held */
+        t->n_from = 0;
         return 0;
+    }
     long high = 60999;
     long low = sysctl_number("/proc/sys/net/ipv4/ip_local_port_range", 32768, &high);
     long reuse = sysctl_number("/proc/sys/net/ipv4/tcp_tw_reuse", 0, NULL);
     bool timestamps = sysctl_number("/proc/sys/net/ipv4/tcp_timestamps", 0, NULL) != 0;
     bool reused = timestamps && (reuse == 1 || (reuse == 2 && t->loopback));
-    double ports = (double)(high - low + 1) * t->n_to * (t->n_from ? t->n_from : 1);
-    double held_s = reused ? 1 : 60; /* TCP_TIMEWAIT_LEN; tcp_tw_reuse waits for the timestamp clock, 1 s */
     double run_s = (double)(s->warmup_ns + s->duration_ns) / (double)PQS_NS_PER_S;
+    double range = (double)(high - low + 1) * t->n_to;
+    /* A quarter of the range finds its ports at once; in a fuller one the kernel searches, and its search would be measured.
+     */
+    if (s->rate_per_s * (run_s < TIME_WAIT_S ? run_s : TIME_WAIT_S) <= range / 4)
+        t->n_from = 0;
+    double ports = range * (t->n_from ? t->n_from : 1);
+    double held_s = reused ? 1 : TIME_WAIT_S; /* tcp_tw_reuse waits for the timestamp clock, 1 s */
     double needed = s->rate_per_s * (run_s < held_s ? run_s : held_s);
     if (needed <= ports)
         return 0;

@@ -26,9 +26,10 @@ struct pqs_target {
 /* From the parameters host and ports. PQS_E_USAGE: malformed; PQS_E_FAILED: a name that does not resolve. */
 PQS_MUST_CHECK int pqs_target_resolve(const struct pqs_spec *spec, struct pqs_target *ret_t, struct pqs_err *err);
 
-/* Whether source ports last: TIME_WAIT keeps each for 60 s on the side that closes first, unless the kernel may reuse it
- * after 1 s (tcp_tw_reuse) or connections are reset. PQS_E_ENV says for how long they would last and what helps. */
-PQS_MUST_CHECK int pqs_target_check_ports(const struct pqs_target *t, const struct pqs_schedule *s, bool closes_with_rst,
+/* Whether source ports last, and whether source addresses are needed for that (n_from becomes 0 when not: two system calls
+ * fewer): TIME_WAIT keeps each for 60 s on the side that closes first, unless the kernel may reuse it after 1 s
+ * (tcp_tw_reuse) or connections are reset. PQS_E_ENV says for how long they would last and what helps. */
+PQS_MUST_CHECK int pqs_target_check_ports(struct pqs_target *t, const struct pqs_schedule *s, bool closes_with_rst,
                                           struct pqs_err *err);
 
 /* Raises the soft descriptor limit to the hard one and returns how many connections may be open at once: `asked`, or

@@ -294,7 +294,7 @@ static bool test_null_engine(const struct pqs_result *r, char *text, size_t size
 /* In the order in which findings of one severity are shown: what explains the others comes first. */
 const struct pqs_verdict pqs_verdicts[] = {
     {"clock", PQS_UNFIT, test_clock, "A time ran backwards, so no interval of this trial can be trusted.",
-     "Check the clock source (env.clock_source) (it should be tsc or the hypervisor's), and report this if the clock is "
+     "Check the clock source (env.clock_source: tsc, or the hypervisor's), and report this if the clock is "
      "fine."},
     {"no-data", PQS_UNFIT, test_no_data, "Nothing completed, so there is nothing to report.",
      "Look at the failure classes, and try one handshake against the same server first."},

@@ -1,5 +1,7 @@
 /* pqshake-worker-<stack> ROLE: all cryptography of pqshake happens in processes like this one (docs/WORKERS.md). */
 #include <errno.h>
+#include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,6 +149,9 @@ int main(int argc, char **argv) {
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
+    /* The heap keeps what it has: giving memory back and asking for it again for every handshake (mprotect, page faults) would be
+     * the allocator's noise in both sides' figures. */
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
     /* What libraries print must not end up in the channel. */
     int out = dup(STDOUT_FILENO);
     if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)

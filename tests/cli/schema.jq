@@ -4,7 +4,7 @@ $schema[0] as $root |
 
 def deref: if has("$ref") then $root.definitions[."$ref" | ltrimstr("#/definitions/")] | deref else . end;
 
-def is($type): type == $type or ($type == "integer" and type == "number" and . == floor);
+def is($want): type == $want or ($want == "integer" and type == "number" and . == floor);
 
 def violations($schema; $path):
     . as $v | ($schema | deref) as $s

@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -292,6 +291,14 @@ static void target_source_ports(void **state) {
     assert_int_equal(pqs_target_check_ports(&t, &s, true, &err), 0);
     s.rate_per_s = 100;
     assert_int_equal(pqs_target_check_ports(&t, &s, false, &err), 0);
+    /* One address of 28,232 ports has a quarter free for 100/s in 60 s, but not for 1000/s. */
+    t.n_from = PQS_TARGET_SOURCES;
+    assert_int_equal(pqs_target_check_ports(&t, &s, false, &err), 0);
+    assert_int_equal(t.n_from, 0);
+    t.n_from = PQS_TARGET_SOURCES;
+    s.rate_per_s = 1000;
+    assert_int_equal(pqs_target_check_ports(&t, &s, false, &err), 0);
+    assert_int_equal(t.n_from, PQS_TARGET_SOURCES);
 }
 
 /* In a child: limits cannot be raised again. */
@@ -757,6 +764,7 @@ static void null_uses_all_addresses(void **state) {
     RESULT r = {0};
     (void)state;
     make_spec(&spec, 0, 800, 200 * MS, 1);
+    spec.schedule.warmup_ns = 60000 * MS; /* not run here, but planned: one address would not have the ports */
     snprintf(ports, sizeof ports, "%u,%u", a->port, b->port);
     pqs_spec_set(&spec, "ports", ports);
     run_window(&spec, &pqs_engine_null, &r);

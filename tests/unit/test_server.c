@@ -17,10 +17,8 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <openssl/err.h>
@@ -30,7 +28,6 @@
 #include "base/mem.h"
 #include "channel/failure.h"
 #include "crypto/certificate.h"
-#include "crypto/group.h"
 #include "crypto/library.h"
 #include "tls/context.h"
 #include "tls/outcome.h"
@@ -282,7 +279,6 @@ static void answers_paths(void **state) {
     end(s, PQS_COUNT(cases), 0, NULL);
 }
 
-/* The first and the last byte of the largest body are where they belong: no byte is lost or invented in 4096 records. */
 static void keeps_connections(void **state) {
     (void)state;
     struct pqs_server *s = start((struct pqs_server_options){0});
@@ -595,7 +591,6 @@ static void garbage_after_handshake(void **state) {
     end(s, 0, 2, NULL);
 }
 
-/* F-rule of the server: bad clients never disturb the others. */
 static void silent_clients_do_not_disturb(void **state) {
     enum { N = 20 };
     (void)state;
