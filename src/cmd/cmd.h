@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/opt.h"
 
@@ -42,7 +43,9 @@ void pqs_say(const char *fmt, ...) PQS_PRINTF(1, 2);
 PQS_MUST_CHECK int pqs_parse_address(const char *what, const char *text, char ret_host[static 256], char ret_port[static 8],
                                      struct pqs_err *err);
 
+/* Reads a certificate, key or CA file that the option of that name gave, at most 4 MiB; PQS_E_USAGE names the option. */
+PQS_MUST_CHECK int pqs_read_option_file(const char *option, const char *path, struct pqs_buf *ret_data, struct pqs_err *err);
+
 #define PQS_MAX_THREADS 1024
-#define PQS_PEM_FILE_MAX (4u << 20) /* bytes of a certificate, key or CA file that a user names */
 
 #endif

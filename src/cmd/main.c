@@ -28,6 +28,13 @@ void pqs_say(const char *fmt, ...) {
     va_end(args);
 }
 
+int pqs_read_option_file(const char *option, const char *path, struct pqs_buf *ret_data, struct pqs_err *err) {
+    if (pqs_read_file(path, 4u << 20, ret_data, err) == 0)
+        return 0;
+    err->code = PQS_E_USAGE;
+    return pqs_context(err, "--%s", option);
+}
+
 int pqs_parse_address(const char *what, const char *text, char ret_host[static 256], char ret_port[static 8],
                       struct pqs_err *err) {
     bool bracketed = text[0] == '[';

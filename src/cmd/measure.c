@@ -115,6 +115,13 @@ static int check_options(const struct measurement *m, struct pqs_err *err) {
     if (o->handshake_only && (o->path || o->header || o->bytes != 3 || o->expect != 200))
         return pqs_fail(err, PQS_E_USAGE,
                         "--handshake-only sends no request: --bytes, --path, --header and --expect mean nothing");
+    for (const char *line = o->header; line && *line;) {
+        size_t len = strcspn(line, "\n");
+        const char *colon = memchr(line, ':', len);
+        if (!colon || colon == line)
+            return pqs_fail(err, PQS_E_USAGE, "--header \"%.*s\" is not \"Name: value\"", (int)len, line);
+        line += len + (line[len] == '\n');
+    }
     if (o->path && o->path[0] != '/')
         return pqs_fail(err, PQS_E_USAGE, "--path \"%s\": a path begins with /", o->path);
     return check_json(o->json, err);
@@ -172,11 +179,11 @@ static int make_plan(struct measurement *m, struct pqs_err *err) {
     return rc == 0 && o->baseline ? pqs_plan_set_baseline(&m->plan, o->baseline, err) : rc;
 }
 
-static int set_file(struct pqs_spec *spec, const char *name, const char *path, struct pqs_err *err) {
+static int set_file(struct pqs_spec *spec, const char *name, const char *option, const char *path, struct pqs_err *err) {
     if (!path)
         return 0;
     PQS_BUF data = {0};
-    int rc = pqs_read_file(path, PQS_PEM_FILE_MAX, &data, err);
+    int rc = pqs_read_option_file(option, path, &data, err);
     if (rc)
         return rc;
     pqs_spec_set_bytes(spec, name, data.data, data.len);
@@ -210,10 +217,10 @@ static int set_target(struct pqs_spec *client, const struct pqs_measure *o, stru
     pqs_spec_set(client, "host", host);
     pqs_spec_set(client, "ports", port);
     pqs_spec_set(client, "servername", o->servername ? o->servername : host);
-    rc = set_file(client, "ca", o->ca, err);
+    rc = set_file(client, "ca", "ca", o->ca, err);
     if (rc == 0)
-        rc = set_file(client, "client_cert", o->client_cert, err);
-    return rc ? rc : set_file(client, "client_key", o->client_key, err);
+        rc = set_file(client, "client_cert", "client-cert", o->client_cert, err);
+    return rc ? rc : set_file(client, "client_key", "client-key", o->client_key, err);
 }
 
 static void set_own_server(struct measurement *m) {

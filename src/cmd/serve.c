@@ -74,9 +74,9 @@ static int read_pairs(const struct serve *o, struct pqs_spec *spec, struct pqs_e
                       n_keys);
     for (size_t i = 0; i < n_certs && rc == 0; i++) {
         PQS_BUF cert = {0}, key = {0};
-        rc = pqs_read_file(certs[i], PQS_PEM_FILE_MAX, &cert, err);
+        rc = pqs_read_option_file("cert-file", certs[i], &cert, err);
         if (rc == 0)
-            rc = pqs_read_file(keys[i], PQS_PEM_FILE_MAX, &key, err);
+            rc = pqs_read_option_file("key-file", keys[i], &key, err);
         if (rc == 0)
             set_pair(spec, i, &cert, &key);
     }
@@ -129,7 +129,7 @@ static int make_spec(const struct serve *o, struct pqs_spec *spec, struct pqs_bu
     pqs_spec_set(spec, "sigalgs", o->sigalgs);
     if (o->verify_client) {
         PQS_BUF ca = {0};
-        rc = pqs_read_file(o->verify_client, PQS_PEM_FILE_MAX, &ca, err);
+        rc = pqs_read_option_file("verify-client", o->verify_client, &ca, err);
         if (rc)
             return rc;
         pqs_spec_set_bytes(spec, "verify_client", ca.data, ca.len);

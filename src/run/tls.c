@@ -42,9 +42,14 @@ void pqs_tls_server_groups(const struct pqs_plan *plan, struct pqs_buf *ret_list
         for (size_t i = 0; i < plan->n_arms; i++) {
             const char *list = pqs_arm_level(&plan->arms[i], "groups");
             char name[96];
-            while (list && next_group(&list, name, sizeof name))
-                if ((strcasestr(name, "MLKEM") != NULL) == post_quantum && !has_group(pqs_buf_text(&all), name))
-                    pqs_buf_addf(&all, "%s%s", all.len ? ":" : "", name);
+            for (const char *item = list; list && next_group(&list, name, sizeof name); item = list) {
+                size_t marks = strspn(item, ":/?*-");
+                if (memchr(item, '-', marks) || (strcasestr(name, "MLKEM") != NULL) != post_quantum ||
+                    has_group(pqs_buf_text(&all), name))
+                    continue;
+                /* What the client's library may lack, the server's may lack too. */
+                pqs_buf_addf(&all, "%s%s%s", all.len ? ":" : "", memchr(item, '?', marks) ? "?" : "", name);
+            }
         }
     pqs_buf_add(ret_list, all.data, all.len);
 }
