@@ -68,7 +68,8 @@ static int list_certs(struct pqs_err *err) {
 static int list_verdicts(struct pqs_err *err) {
     (void)err;
     for (const struct pqs_verdict *v = pqs_verdicts; v->id; v++)
-        printf("%-24s %-8s %s\n%34s%s\n", v->id, pqs_severity_names[v->severity], v->message, "", v->advice);
+        printf("%-20s %-8s %-6s %s\n%36s %s\n", v->id, pqs_severity_names[v->severity], pqs_scope_names[v->scope],
+               v->message, "", v->advice);
     return 0;
 }
 
@@ -91,7 +92,7 @@ static const struct section {
 } sections[] = {
     {"groups", "Key-exchange groups (key share bytes)", list_groups},
     {"certs", "Certificate kinds", list_certs},
-    {"verdicts", "Verdicts on a trial", list_verdicts},
+    {"verdicts", "Verdicts, how bad, and on what", list_verdicts},
     {"failures", "Failure classes of connections", list_failures},
 };
 

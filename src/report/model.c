@@ -34,35 +34,6 @@ const struct pqs_metric pqs_metrics[PQS_METRICS] = {
     COUNTER("bytes.to_client", "bytes to client", PQS_UNIT_BYTES, PQS_CLIENT, "bytes_to_client"),
 };
 
-/* The findings that no single trial can show. Their tests are the code below. */
-static const struct pqs_verdict run_rows[] = {
-    {"no-trial", PQS_UNFIT, NULL, "This arm has no figures at all.",
-     "Look at why its trials ended, and try one handshake with this arm's settings first."},
-    {"lost-trial", PQS_WARNING, NULL, "A trial that did not finish is kept as such; its block counts for no comparison.",
-     "Find out why it ended; run more blocks if too few are left."},
-    {"interrupted", PQS_WARNING, NULL, "The run ended before its plan was done; the finished trials stand.",
-     "Run the plan again, or take these figures as those of a shorter run."},
-    {"few-blocks", PQS_WARNING, NULL,
-     "An interval needs at least 5 blocks in which both arms are valid, so this difference cannot be told from chance.",
-     "Mend what makes trials unfit, if any are, and ask for more --blocks; 10 or more give useful intervals."},
-    {"few-samples", PQS_WARNING, NULL, "A median needs 20 completed connections in every trial.",
-     "Ask for a longer --duration or a higher --rate."},
-    {"undeclared", PQS_WARNING, NULL,
-     "This arm differs from the baseline in something that no factor declares, so the difference between them has two "
-     "causes.",
-     "Make that equal for both arms, or declare it as a factor."},
-    {"environment-changed", PQS_NOTE, NULL,
-     "The machine or the library changed while the run lasted; blocks are still paired.",
-     "Run it again on a machine that stays as it is."},
-    {NULL, PQS_VALID, NULL, NULL, NULL}};
-
-static const struct pqs_verdict *run_row(const char *id) {
-    const struct pqs_verdict *row = run_rows;
-    while (strcmp(row->id, id) != 0)
-        row++;
-    return row;
-}
-
 size_t pqs_metric_find(const char *id) {
     size_t i = 0;
     while (strcmp(pqs_metrics[i].id, id) != 0)
@@ -294,16 +265,26 @@ static void find_lost_trials(struct pqs_model *m, struct pqs_model_arm *arm) {
     if (t) {
         char *text = pqs_format("that of block %u %s%s%s%s", t->block, pqs_trial_state_names[t->state], *t->note ? " (" : "",
                                 t->note, *t->note ? ")" : "");
-        add_finding(m, run_row("lost-trial"), arm, text, n, arm->n_trials);
+        add_finding(m, pqs_verdict_find("lost-trial"), arm, text, n, arm->n_trials);
         worsen(arm, PQS_WARNING);
     }
     if (arm->n_finished == 0) {
-        add_finding(m, run_row("no-trial"), arm,
+        add_finding(m, pqs_verdict_find("no-trial"), arm,
                     arm->n_trials > 0 ? pqs_format("0 of %zu trials finished", arm->n_trials)
                                       : pqs_strdup("none of its trials was run"),
                     0, 0);
         worsen(arm, PQS_UNFIT);
     }
+}
+
+/* Rows that judge an arm's trials together. */
+static void find_of_arm(struct pqs_model *m, struct pqs_model_arm *arm) {
+    struct pqs_finding found[PQS_FINDINGS_MAX];
+    enum pqs_severity worst;
+    size_t n = pqs_verdict_judge(&arm->pooled, PQS_OF_ARM, found, &worst);
+    for (size_t i = 0; i < n; i++)
+        add_finding(m, found[i].verdict, arm, pqs_strdup(found[i].text), 0, 0);
+    worsen(arm, worst);
 }
 
 static void find_few_samples(struct pqs_model *m, struct pqs_model_arm *arm) {
@@ -322,7 +303,7 @@ static void find_few_samples(struct pqs_model *m, struct pqs_model_arm *arm) {
     if (n == 0)
         return;
     char *text = pqs_format("as few as %llu samples for the median of a trial", (unsigned long long)least);
-    add_finding(m, run_row("few-samples"), arm, text, n, arm->n_finished);
+    add_finding(m, pqs_verdict_find("few-samples"), arm, text, n, arm->n_finished);
     worsen(arm, PQS_WARNING);
 }
 
@@ -340,7 +321,7 @@ static void find_undeclared(struct pqs_model *m, const struct pqs_model_arm *arm
             declared[n_declared++] = baseline->arm->levels[i].factor;
     PQS_BUF text = {0};
     if (pqs_verdict_undeclared(&baseline->pooled, &arm->pooled, declared, n_declared, &text) > 0)
-        add_finding(m, run_row("undeclared"), arm, pqs_strdup(pqs_buf_text(&text)), 0, 0);
+        add_finding(m, pqs_verdict_find("undeclared"), arm, pqs_strdup(pqs_buf_text(&text)), 0, 0);
 }
 
 /* Facts that describe the place of measurement and do not move by themselves. */
@@ -377,7 +358,7 @@ static void find_environment_changes(struct pqs_model *m) {
         names.data[names.len - 1] = '\0'; /* the last semicolon */
     m->changed = pqs_strdup(pqs_buf_text(&names));
     if (*m->changed)
-        add_finding(m, run_row("environment-changed"), NULL, pqs_strdup(m->changed), 0, 0);
+        add_finding(m, pqs_verdict_find("environment-changed"), NULL, pqs_strdup(m->changed), 0, 0);
 }
 
 /* ---- comparisons ---- */
@@ -415,7 +396,7 @@ static void compare(struct pqs_model *m, size_t arm, size_t metric) {
     PQS_GROW(m->comparisons, m->n_comparisons, m->cap_comparisons);
     m->comparisons[m->n_comparisons++] = c;
     if (metric == PQS_METRIC_PRIMARY && c.pairs < PQS_MIN_BLOCKS)
-        add_finding(m, run_row("few-blocks"), &m->arms[arm],
+        add_finding(m, pqs_verdict_find("few-blocks"), &m->arms[arm],
                     pqs_format("%zu valid block%s with the baseline", c.pairs, c.pairs == 1 ? "" : "s"), 0, 0);
 }
 
@@ -440,7 +421,7 @@ static void fill_trials(struct pqs_model *m) {
         if (t->trial->state != PQS_TRIAL_FINISHED)
             continue;
         t->findings = pqs_calloc(PQS_FINDINGS_MAX, sizeof *t->findings);
-        t->n_findings = pqs_verdict_trial(&t->trial->result, t->findings, &t->verdict);
+        t->n_findings = pqs_verdict_judge(&t->trial->result, PQS_OF_TRIAL, t->findings, &t->verdict);
     }
 }
 
@@ -465,10 +446,11 @@ struct pqs_model *pqs_model_new(const struct pqs_run *run) {
         find_lost_trials(m, &m->arms[i]);
         for (const struct pqs_verdict *v = pqs_verdicts; v->id; v++)
             merge_findings(m, &m->arms[i], v);
+        find_of_arm(m, &m->arms[i]);
         find_few_samples(m, &m->arms[i]);
     }
     if (m->n_trials < (size_t)m->blocks * m->n_arms)
-        add_finding(m, run_row("interrupted"), NULL,
+        add_finding(m, pqs_verdict_find("interrupted"), NULL,
                     pqs_format("%zu of %zu trials were run", m->n_trials, (size_t)m->blocks * m->n_arms), 0, 0);
     for (size_t i = 0; i < m->n_arms; i++) {
         if (i == m->baseline)

@@ -173,7 +173,7 @@ static int run_trial(struct runner *run, uint32_t block, uint32_t position, size
     } else {
         struct pqs_finding findings[PQS_FINDINGS_MAX];
         enum pqs_severity worst;
-        pqs_verdict_trial(&trial.result, findings, &worst);
+        pqs_verdict_judge(&trial.result, PQS_OF_TRIAL, findings, &worst);
         snprintf(trial.verdict, sizeof trial.verdict, "%s", pqs_severity_names[worst]);
         const struct pqs_hist *requests = pqs_result_hist_of(&trial.result, PQS_CLASS_FULL, PQS_PHASE_REQUEST);
         if (requests)

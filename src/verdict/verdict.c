@@ -97,8 +97,6 @@ static bool test_no_data(const struct pqs_result *r, char *text, size_t size) {
 
 static bool test_generator_limited(const struct pqs_result *r, char *text, size_t size) {
     int64_t scheduled = client(r, "scheduled"), started = client(r, "started"), dropped = client(r, "dropped");
-    struct lag lag;
-    bool late = get_lag(r, &lag) && lag.lag_ms > lag.request_ms;
     bool few = (double)started < 0.99 * (double)scheduled;
     int64_t busy_ppm = client(r, "thread_busy_ppm");
     bool full = busy_ppm > 950000; /* starts are favoured over answers: a saturated thread need not show in the lag */
@@ -107,13 +105,27 @@ static bool test_generator_limited(const struct pqs_result *r, char *text, size_
             (long long)scheduled);
     if (few && dropped > 0)
         add(text, size, ", dropped %lld at the limit of open connections", (long long)dropped);
-    if (late)
-        add(text, size, "%sstart lag %s %.3f ms, request p50 %.3f ms", few ? ", " : "", lag.label, lag.lag_ms,
-            lag.request_ms);
     if (full)
-        add(text, size, "%sa generator thread was busy %.0f %% of the time", few || late ? ", " : "",
-            (double)busy_ppm / 1e4);
-    return few || late || full;
+        add(text, size, "%sa generator thread was busy %.0f %% of the time", few ? ", " : "", (double)busy_ppm / 1e4);
+    return few || full;
+}
+
+static bool get_lag_text(const struct pqs_result *r, struct lag *ret_lag, char *text, size_t size) {
+    if (!get_lag(r, ret_lag))
+        return false;
+    add(text, size, "start lag %s %.3f ms, request p50 %.3f ms", ret_lag->label, ret_lag->lag_ms, ret_lag->request_ms);
+    return true;
+}
+
+static bool test_generator_late(const struct pqs_result *r, char *text, size_t size) {
+    struct lag lag;
+    return get_lag_text(r, &lag, text, size) && lag.lag_ms > lag.request_ms;
+}
+
+static bool test_lag(const struct pqs_result *r, char *text, size_t size) {
+    struct lag lag;
+    return get_lag_text(r, &lag, text, size) && lag.lag_ms > lag.request_ms / 4 &&
+           lag.lag_ms <= lag.request_ms; /* above that it is generator-late */
 }
 
 /* Twice the latency at the end of the window: what is measured is a queue, and its length depends on --duration. */
@@ -229,14 +241,6 @@ static bool test_insecure(const struct pqs_result *r, char *text, size_t size) {
     return fact_is(r, "insecure", "yes");
 }
 
-static bool test_lag(const struct pqs_result *r, char *text, size_t size) {
-    struct lag lag;
-    if (!get_lag(r, &lag))
-        return false;
-    add(text, size, "start lag %s %.3f ms, request p50 %.3f ms", lag.label, lag.lag_ms, lag.request_ms);
-    return lag.lag_ms > lag.request_ms / 4 && lag.lag_ms <= lag.request_ms; /* above that it is generator-limited */
-}
-
 static bool test_busy(const struct pqs_result *r, char *text, size_t size) {
     int64_t ppm = client(r, "thread_busy_ppm");
     add(text, size, "the busiest generator thread used %.0f %% of its CPU", (double)ppm / 1e4);
@@ -292,74 +296,108 @@ static bool test_null_engine(const struct pqs_result *r, char *text, size_t size
 }
 
 /* In the order in which findings of one severity are shown: what explains the others comes first. */
+const char *const pqs_scope_names[3] = {"trial", "arm", "run"};
+
 const struct pqs_verdict pqs_verdicts[] = {
-    {"clock", PQS_UNFIT, test_clock, "A time ran backwards, so no interval of this trial can be trusted.",
+    {"clock", PQS_OF_TRIAL, PQS_UNFIT, test_clock, "A time ran backwards, so no interval of this trial can be trusted.",
      "Check the clock source (env.clock_source: tsc, or the hypervisor's), and report this if the clock is "
      "fine."},
-    {"no-data", PQS_UNFIT, test_no_data, "Nothing completed, so there is nothing to report.",
+    {"no-data", PQS_OF_TRIAL, PQS_UNFIT, test_no_data, "Nothing completed, so there is nothing to report.",
      "Look at the failure classes, and try one handshake against the same server first."},
-    {"cut-short", PQS_UNFIT, test_cut_short,
+    {"cut-short", PQS_OF_TRIAL, PQS_UNFIT, test_cut_short,
      "The trial was ended early because under half of the arrivals could be started.",
      "Ask for a much lower --rate; raise it again while the verdict stays valid."},
-    {"generator-limited", PQS_UNFIT, test_generator_limited,
+    {"generator-limited", PQS_OF_TRIAL, PQS_UNFIT, test_generator_limited,
      "The load generator could not keep its schedule, so the latencies are its own and not the server's.",
      "Ask for a lower --rate or use more --threads on free cores; if connections were dropped, raise --max-inflight."},
-    {"overloaded", PQS_UNFIT, test_overloaded,
+    {"generator-late", PQS_OF_ARM, PQS_UNFIT, test_generator_late,
+     "The load generator was late by more than a request takes, so the latencies are its own and not the server's.",
+     "Ask for a lower --rate or use more --threads on free cores, and see what else runs on this machine."},
+    {"overloaded", PQS_OF_TRIAL, PQS_UNFIT, test_overloaded,
      "Latency kept growing, so connections arrived faster than they were served and the figures depend on the duration.",
      "Ask for a lower --rate; if that does not help, see what else runs on these machines."},
-    {"local-limit", PQS_UNFIT, test_local_limit,
+    {"local-limit", PQS_OF_TRIAL, PQS_UNFIT, test_local_limit,
      "This machine ran out of something before the server did, so the trial measured this machine's limits.",
      "Raise the limit that the class names (ulimit -n, net.ipv4.ip_local_port_range) or lower the --rate."},
-    {"failures", PQS_UNFIT, test_failures,
+    {"failures", PQS_OF_TRIAL, PQS_UNFIT, test_failures,
      "More than 1 % of the connections failed, so the latencies describe only those that got through.",
      "Find out why with the failure classes before comparing anything."},
-    {"wrong-group", PQS_UNFIT, test_wrong_group,
+    {"wrong-group", PQS_OF_TRIAL, PQS_UNFIT, test_wrong_group,
      "The connections did not all use the one key exchange that this arm stands for.",
      "Make client and server agree on one group: check the group lists of both sides."},
-    {"unverified", PQS_UNFIT, test_unverified,
+    {"unverified", PQS_OF_TRIAL, PQS_UNFIT, test_unverified,
      "Certificates of completed connections were not verified, so the cost of verification is missing.",
      "Give the CA of the server's certificate, or say --insecure if that is what you want to measure."},
-    {"reconcile", PQS_UNFIT, test_reconcile,
+    {"reconcile", PQS_OF_TRIAL, PQS_UNFIT, test_reconcile,
      "The totals do not agree and no failure class explains the difference, so some connections are miscounted.",
      "Make sure that nothing else talks to this server; if nothing does, please report this as a fault of pqshake."},
-    {"insecure", PQS_WARNING, test_insecure,
+    {"insecure", PQS_OF_TRIAL, PQS_WARNING, test_insecure,
      "No certificate was verified, so the cost of verification is missing from every figure.",
      "Leave out --insecure and give the server's CA instead."},
-    {"lag", PQS_WARNING, test_lag,
+    {"lag", PQS_OF_ARM, PQS_WARNING, test_lag,
      "Connections started late by a noticeable part of a request, so some of the latency is the generator's.",
      "Ask for a lower --rate or more --threads, and compare service time with request latency."},
-    {"busy", PQS_WARNING, test_busy,
+    {"busy", PQS_OF_TRIAL, PQS_WARNING, test_busy,
      "The load generator has little CPU to spare, so its own queueing may show in the latencies.",
      "Use more --threads on free cores or a lower --rate."},
-    {"server-busy", PQS_WARNING, test_server_busy,
+    {"server-busy", PQS_OF_TRIAL, PQS_WARNING, test_server_busy,
      "The server had no CPU to spare, so latencies include connections queueing for it.",
      "Lower the --rate to measure handshakes; keep it to measure behaviour under overload."},
-    {"library-mismatch", PQS_WARNING, test_library_mismatch,
+    {"library-mismatch", PQS_OF_TRIAL, PQS_WARNING, test_library_mismatch,
      "The TLS library that ran is not the version that the worker was compiled against.",
      "Check LD_LIBRARY_PATH, or rebuild the worker against the library that you want to measure."},
-    {"failure-classes", PQS_NOTE, test_failure_classes, "Failed connections are counted here and never enter the latencies.",
-     "See whether both arms fail alike."},
-    {"retry", PQS_NOTE, test_retry, "These connections needed one more round trip and are shown apart, in the class retry.",
+    {"failure-classes", PQS_OF_TRIAL, PQS_NOTE, test_failure_classes,
+     "Failed connections are counted here and never enter the latencies.", "See whether both arms fail alike."},
+    {"retry", PQS_OF_TRIAL, PQS_NOTE, test_retry,
+     "These connections needed one more round trip and are shown apart, in the class retry.",
      "Let the client send a key share for the server's preferred group if the retry is not what you want to measure."},
-    {"handshake-only", PQS_NOTE, test_handshake_only,
+    {"handshake-only", PQS_OF_TRIAL, PQS_NOTE, test_handshake_only,
      "A TLS 1.3 client finishes before the server has judged it, so these handshakes count on the client's word.",
      "Leave out --handshake-only to count only what the server has answered."},
-    {"foreign-cpu", PQS_NOTE, test_foreign_cpu, "The server's CPU per handshake and its totals cannot be read.",
+    {"foreign-cpu", PQS_OF_TRIAL, PQS_NOTE, test_foreign_cpu,
+     "The server's CPU per handshake and its totals cannot be read.",
      "Run `pqshake serve` on that machine, or leave out --target, to get the server's side too."},
-    {"loopback", PQS_NOTE, test_loopback,
+    {"loopback", PQS_OF_TRIAL, PQS_NOTE, test_loopback,
      "Loopback carries 64 KB packets, so flights that need several packets or round trips on a real link do not show.",
      "Use a second machine when bytes and flights matter."},
-    {"null-engine", PQS_NOTE, test_null_engine, "These figures are the tool's own overhead, not a handshake.",
+    {"null-engine", PQS_OF_TRIAL, PQS_NOTE, test_null_engine, "These figures are the tool's own overhead, not a handshake.",
      "Use them as the floor under the figures of a real engine."},
-    {NULL, PQS_VALID, NULL, NULL, NULL}};
+    /* What no single trial and no single arm can show: their tests are in the report, which sees the whole run. */
+    {"no-trial", PQS_OF_RUN, PQS_UNFIT, NULL, "This arm has no figures at all.",
+     "Look at why its trials ended, and try one handshake with this arm's settings first."},
+    {"lost-trial", PQS_OF_RUN, PQS_WARNING, NULL,
+     "A trial that did not finish is kept as such; its block counts for no comparison.",
+     "Find out why it ended; run more blocks if too few are left."},
+    {"interrupted", PQS_OF_RUN, PQS_WARNING, NULL, "The run ended before its plan was done; the finished trials stand.",
+     "Run the plan again, or take these figures as those of a shorter run."},
+    {"few-blocks", PQS_OF_RUN, PQS_WARNING, NULL,
+     "An interval needs at least 5 blocks in which both arms are valid, so this difference cannot be told from chance.",
+     "Mend what makes trials unfit, if any are, and ask for more --blocks; 10 or more give useful intervals."},
+    {"few-samples", PQS_OF_RUN, PQS_WARNING, NULL, "A median needs 20 completed connections in every trial.",
+     "Ask for a longer --duration or a higher --rate."},
+    {"undeclared", PQS_OF_RUN, PQS_WARNING, NULL,
+     "This arm differs from the baseline in something that no factor declares, so the difference between them has two "
+     "causes.",
+     "Make that equal for both arms, or declare it as a factor."},
+    {"environment-changed", PQS_OF_RUN, PQS_NOTE, NULL,
+     "The machine or the library changed while the run lasted; blocks are still paired.",
+     "Run it again on a machine that stays as it is."},
+    {NULL, PQS_OF_TRIAL, PQS_VALID, NULL, NULL, NULL}};
 _Static_assert(PQS_COUNT(pqs_verdicts) - 1 <= PQS_FINDINGS_MAX, "one trial can show every row");
 
-size_t pqs_verdict_trial(const struct pqs_result *r, struct pqs_finding ret[static PQS_FINDINGS_MAX],
+const struct pqs_verdict *pqs_verdict_find(const char *id) {
+    const struct pqs_verdict *v = pqs_verdicts;
+    while (v->id && strcmp(v->id, id) != 0)
+        v++;
+    return v->id ? v : NULL;
+}
+
+size_t pqs_verdict_judge(const struct pqs_result *r, enum pqs_scope scope, struct pqs_finding ret[static PQS_FINDINGS_MAX],
                          enum pqs_severity *ret_worst) {
     size_t n = 0;
     for (int severity = PQS_UNFIT; severity > PQS_VALID; severity--) {
         for (const struct pqs_verdict *v = pqs_verdicts; v->id; v++) {
-            if ((int)v->severity != severity)
+            if ((int)v->severity != severity || v->scope != scope)
                 continue;
             ret[n] = (struct pqs_finding){.verdict = v};
             if (v->test(r, ret[n].text, sizeof ret[n].text))

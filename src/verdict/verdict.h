@@ -18,16 +18,24 @@ enum pqs_severity {
 };
 extern const char *const pqs_severity_names[4]; /* "valid", "note", "warning", "unfit" */
 
+/* What a row judges: one trial, an arm's trials together, or the run as a whole. A stall of the machine makes one trial's
+ * tail, but not what the arm says. */
+enum pqs_scope { PQS_OF_TRIAL, PQS_OF_ARM, PQS_OF_RUN };
+extern const char *const pqs_scope_names[3]; /* "trial", "arm", "run" */
+
 struct pqs_verdict {
     const char *id; /* "generator-limited" */
+    enum pqs_scope scope;
     enum pqs_severity severity;
-    /* Whether the row applies to this trial; when it does, ret_text (one clause with the figures, e.g. "started 8 % of
-     * 30000") */
-    bool (*test)(const struct pqs_result *r, char *ret_text, size_t size);
-    const char *message; /* what it means, one sentence */
-    const char *advice;  /* what to do, one sentence */
+    /* Whether the row applies to this evidence (of one trial, or pooled); when it does, ret_text (one clause with the
+     * figures, e.g. "started 8 % of 30000") */
+    bool (*test)(const struct pqs_result *r, char *ret_text, size_t size); /* NULL: of the run, found by src/report */
+    const char *message;                                                   /* what it means, one sentence */
+    const char *advice;                                                    /* what to do, one sentence */
 };
 extern const struct pqs_verdict pqs_verdicts[]; /* ends with id == NULL */
+
+const struct pqs_verdict *pqs_verdict_find(const char *id); /* NULL when there is none */
 
 struct pqs_finding {
     const struct pqs_verdict *verdict;
@@ -39,9 +47,10 @@ struct pqs_finding {
  * nothing. */
 enum pqs_class pqs_verdict_class(const struct pqs_result *r);
 
-/* Runs every row over one trial; returns the number of findings (worst first) and the worst severity (notes count as valid).
+/* Runs every row of that scope over the evidence; returns the number of findings (worst first) and the worst severity (notes
+ * count as valid).
  */
-size_t pqs_verdict_trial(const struct pqs_result *r, struct pqs_finding ret[static PQS_FINDINGS_MAX],
+size_t pqs_verdict_judge(const struct pqs_result *r, enum pqs_scope scope, struct pqs_finding ret[static PQS_FINDINGS_MAX],
                          enum pqs_severity *ret_worst);
 
 /* TLS 1.3's name (RFC 8446, 4.2.7) of a group that has several: "P-256" -> "secp256r1". Other names come back as they are,
