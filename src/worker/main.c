@@ -149,8 +149,8 @@ int main(int argc, char **argv) {
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
-    /* The heap keeps what it has: giving memory back and asking for it again for every handshake (mprotect, page faults) would be
-     * the allocator's noise in both sides' figures. */
+    /* The heap keeps what it has: giving memory back and asking for it again for every handshake (mprotect, page faults)
+     * would be the allocator's noise in both sides' figures. */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     /* What libraries print must not end up in the channel. */
     int out = dup(STDOUT_FILENO);

@@ -313,7 +313,8 @@ static void server_groups_are_the_union(void **state) {
         const char *list;
     } cases[] = {
         {{"X25519", "X25519MLKEM768"}, "X25519MLKEM768:X25519"},
-        {{"X25519MLKEM768:X25519", "?P-256/*x25519", "MLKEM768"}, "X25519MLKEM768:MLKEM768:X25519:P-256"},
+        {{"X25519MLKEM768:X25519", "?P-256/*x25519", "MLKEM768"}, "X25519MLKEM768:MLKEM768:X25519:?P-256"},
+        {{"X25519:?bogus", "X25519:-X448"}, "X25519:?bogus"},
         {{"secp256r1", "P-256"}, "secp256r1"},
         {{"X25519"}, "X25519"},
     };
