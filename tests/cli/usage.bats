@@ -151,14 +151,15 @@ options_of() {
     wrong 'each chain needs its key' serve --cert-file x,y --key-file z
     wrong '--self-signed has no CA' cert ecdsa-p256 --self-signed --ca-kind ecdsa-p256
     wrong 'which KIND?' cert
+    wrong '--header "x" is not "Name: value"' tls --header x
 }
 
-@test "files that are not there: named, exit 1" {
+@test "files that are not there: named with their option, exit 2" {
     for arguments in "load --target localhost:1 --ca" "serve --listen 127.0.0.1:0 --verify-client" \
         "serve --listen 127.0.0.1:0 --key-file nowhere.pem --cert-file"; do
         run pq $arguments nowhere.pem
-        [ "$status" -eq 1 ]
-        says "nowhere.pem" "No such file or directory"
+        [ "$status" -eq 2 ]
+        says "${arguments##* }: cannot open nowhere.pem" "No such file or directory"
     done
 }
 
