@@ -1,9 +1,10 @@
 /* Messages between the coordinator and a worker, over the worker's standard input and output:
  *   u32 length of what follows | u8 version | u8 type | payload          (all little-endian)
  * A worker's life: HELLO; CONFIGURE -> READY; then per role
- *   client:        PREFLIGHT -> DONE; WARMUP -> DONE; RUN -> PROGRESS* SAMPLES* DONE
+ *   client:        PREFLIGHT -> DONE; WARMUP -> PROGRESS* DONE; RUN -> PROGRESS* SAMPLES* DONE
  *   server:        MARK -> DONE (a snapshot of its counters once no connection is open); STOP -> DONE
- *   certificates:  DONE right after READY is not sent; CONFIGURE -> FILE* DONE
+ *   certificates:  CONFIGURE -> FILE* DONE, without READY
+ *   list:          CONFIGURE -> DONE, without READY
  * Anything may be answered by ERROR. End of file on its standard input ends a worker. */
 #ifndef PQS_CHANNEL_MESSAGE_H
 #define PQS_CHANNEL_MESSAGE_H

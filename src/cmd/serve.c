@@ -143,7 +143,7 @@ static void print_ready(const struct serve *o, const struct pqs_result *ready) {
     const char *groups = pqs_result_fact_of(ready, PQS_SERVER, "server_groups", NULL);
     bool v6 = host && strchr(host, ':');
     printf("listening on %s%s%s:%s\n", v6 ? "[" : "", host ? host : "?", v6 ? "]" : "", port ? port : "?");
-    if (groups)
+    if (groups && strcmp(o->engine, "tls") == 0)
         printf("groups: %s\n", groups);
     if (!o->cert_file && strcmp(o->engine, "tls") == 0)
         printf("CA certificate: %s\n", o->ca_out);

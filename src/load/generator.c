@@ -2,6 +2,7 @@
 #include "load/generator.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -329,14 +330,16 @@ static void add_window(const struct pqs_generator *g, struct pqs_stage_work *wor
     pqs_result_count(r, PQS_CLIENT, "cut_short", cut);
 }
 
-static int preflight_error(const struct pqs_generator *g, const struct pqs_thread *t, const struct pqs_sample *s,
-                           struct pqs_err *err) {
-    char name[48];
+/* "step 'tls'" and the like are read by the coordinator's explanation (run/tls.c). */
+static int preflight_error(const struct pqs_generator *g, const struct pqs_thread *t, struct pqs_err *err) {
+    const struct pqs_sample *s = &t->samples[0];
+    const struct sockaddr *to = (const struct sockaddr *)&g->target.to[0];
     const char *why = g->engine->why(t->engine_thread);
-    (void)s;
-    return pqs_fail(err, PQS_E_FAILED, "the first handshake failed in step '%s': %s (%s)%s%s", pqs_step_names[s->phase],
-                    pqs_failure_text(s->failure), pqs_failure_name(s->failure, name), *why ? "; the library says: " : "",
-                    why);
+    char name[48], host[64] = "?";
+    (void)getnameinfo(to, g->target.to_len, host, sizeof host, NULL, 0, NI_NUMERICHOST);
+    return pqs_fail(err, PQS_E_FAILED, "the first handshake with %s port %s failed in step '%s': %s (%s)%s%s", host,
+                    pqs_spec_get(&g->spec, "ports"), pqs_step_names[s->phase], pqs_failure_text(s->failure),
+                    pqs_failure_name(s->failure, name), *why ? "; the library says: " : "", why);
 }
 
 static int preflight(struct pqs_generator *g, struct pqs_result *r, struct pqs_err *err) {
@@ -349,7 +352,7 @@ static int preflight(struct pqs_generator *g, struct pqs_result *r, struct pqs_e
         run_stage(g, &work, NULL, NULL);
         g->engine->explain(t->engine_thread, false);
         if (t->samples[0].failure)
-            return preflight_error(g, t, &t->samples[0], err);
+            return preflight_error(g, t, err);
         add_samples(t->samples, t->n_samples, work.t0_ns, true, r);
         g->engine->report(t->engine_thread, i == 0, r);
         if (i == 0) {

@@ -26,8 +26,9 @@ void pqs_generator_free(struct pqs_generator *g); /* ends its threads; NULL is f
 
 /* One stage, from its first arrival until its last connection has ended; adds its rows to *r.
  *   PREFLIGHT: one connection per thread, one after the other; class `first`, details. Fails (PQS_E_FAILED) with an
- * explanation when one does. WARMUP:    counters warmup.* WINDOW:    the cohort: counters, facts, histograms and samples of
- * docs/RESULTS.md. */
+ *              explanation when one does.
+ *   WARMUP:    counters warmup.*
+ *   WINDOW:    the cohort: counters, facts, histograms and samples of docs/RESULTS.md. */
 PQS_MUST_CHECK int pqs_generator_run(struct pqs_generator *g, enum pqs_stage stage, pqs_generator_report *report,
                                      void *context, struct pqs_result *r, struct pqs_err *err);
 

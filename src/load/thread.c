@@ -83,7 +83,7 @@ void pqs_thread_prepare(struct pqs_thread *t, struct pqs_stage_work *work) {
     size_t touch = share < (1u << 20) ? share : (1u << 20);
     if (touch > 0)
         memset(t->samples, 0, touch * sizeof *t->samples);
-    t->scheduled = t->dropped = t->unstarted = t->window_completed = t->clock_faults = 0;
+    t->scheduled = t->dropped = t->unstarted = t->window_completed = 0;
     t->inflight_max = 0;
     t->cpu_window_ns = 0;
     t->last_end_ns = 0;

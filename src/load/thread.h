@@ -48,7 +48,7 @@ struct pqs_thread {
     struct pqs_sample *samples; /* one per started connection, times absolute until the stage ends */
     size_t n_samples, cap_samples;
     size_t next_arrival;
-    uint64_t scheduled, dropped, unstarted, window_completed, clock_faults;
+    uint64_t scheduled, dropped, unstarted, window_completed;
     uint32_t inflight_max;
     int64_t cpu_window_ns;        /* this thread's CPU in the window */
     int64_t last_end_ns;          /* when its last connection ended */

@@ -144,10 +144,10 @@ int pqs_tls_server_context(const struct pqs_tls_options *o, SSL_CTX **ret_ctx, s
         return pqs_fail(err, PQS_E_FAILED, "a server needs a certificate");
     if (o->verify && !o->ca)
         return pqs_fail(err, PQS_E_FAILED, "a server that verifies its clients needs a CA");
-    int rc = new_context(TLS_server_method(), o, ret_ctx, err);
+    __attribute__((cleanup(free_ctx))) SSL_CTX *ctx = NULL;
+    int rc = new_context(TLS_server_method(), o, &ctx, err);
     if (rc)
         return rc;
-    SSL_CTX *ctx = *ret_ctx;
     SSL_CTX_set_num_tickets(ctx, 0);
     /* A client that just closes after its answer is normal life, not an error. */
     SSL_CTX_set_options(ctx, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_NO_RENEGOTIATION);
@@ -155,11 +155,11 @@ int pqs_tls_server_context(const struct pqs_tls_options *o, SSL_CTX **ret_ctx, s
         SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
         __attribute__((cleanup(free_bio))) BIO *bio = BIO_new_mem_buf(o->ca->data, (int)o->ca->len);
         __attribute__((cleanup(free_x509))) X509 *ca = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL);
-        if (!ca || SSL_CTX_add_client_CA(ctx, ca) != 1) {
-            SSL_CTX_free(ctx);
+        if (!ca || SSL_CTX_add_client_CA(ctx, ca) != 1)
             return pqs_fail_ossl(err, PQS_E_FAILED, "cannot use the CA for client certificates");
-        }
     }
+    *ret_ctx = ctx;
+    ctx = NULL;
     return 0;
 }
 

@@ -160,8 +160,6 @@ static int take_line(struct pqs_http_response *r) {
             r->until_close = false;
         } else if ((value = header_value(line, "transfer-encoding"))) {
             r->chunked = has_token(value, "chunked");
-        } else if ((value = header_value(line, "connection"))) {
-            r->close = has_token(value, "close");
         }
         return 0;
     case PQS_HTTP_CHUNK_SIZE: {

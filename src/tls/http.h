@@ -36,7 +36,6 @@ struct pqs_http_response {
     uint8_t stage; /* enum pqs_http_stage */
     bool until_close;
     bool chunked;
-    bool close; /* the server announced that it closes */
     uint16_t status;
     uint16_t line_len;
     uint32_t head_bytes;

@@ -1,7 +1,9 @@
 /* The target: a TLS 1.3 server with HTTP/1.1 on top, made to be measured. N threads with listeners of their own
  * (SO_REUSEPORT), one write per flight, TCP_NODELAY, session tickets off. The client closes first; the server closes after
- * end of file. GET /         200, "ok\n" GET /bytes/N  200, N bytes, N up to 64 MiB Slow, silent, plain-text, TLS 1.2 and
- * half-closed clients are answered or timed out and never disturb the others. */
+ * end of file.
+ *   GET /         200, "ok\n"
+ *   GET /bytes/N  200, N bytes, N up to 64 MiB
+ * Slow, silent, plain-text, TLS 1.2 and half-closed clients are answered or timed out and never disturb the others. */
 #ifndef PQS_TLS_SERVER_H
 #define PQS_TLS_SERVER_H
 
