@@ -375,6 +375,22 @@ static void response_limits(void **state) {
     assert_int_equal(o.body, 20000);
 }
 
+static void response_flags(void **state) {
+    static const char text[] = "HTTP/1.1 200 OK\r\nConnection: keep-alive, Close\r\nContent-Length: 0\r\n\r\n";
+    struct pqs_http_response r;
+    (void)state;
+    pqs_http_response_init(&r);
+    assert_int_equal(pqs_http_response_feed(&r, (const uint8_t *)text, sizeof text - 1), 1);
+    /* A finished parser stays finished. */
+    assert_int_equal(pqs_http_response_feed(&r, (const uint8_t *)"x", 1), 1);
+    assert_int_equal(pqs_http_response_end(&r), 1);
+    assert_int_equal(r.body_bytes, 0);
+    /* Nothing fed changes nothing. */
+    pqs_http_response_init(&r);
+    assert_int_equal(pqs_http_response_feed(&r, (const uint8_t *)"", 0), 0);
+    assert_int_equal(r.stage, PQS_HTTP_STATUS_LINE);
+}
+
 /* Valid texts with random bytes changed: whatever they mean, cut anywhere they mean the same. */
 static void damaged_texts(void **state) {
     struct pqs_rng rng = pqs_rng_stream(1, "damage", 0, 0);
@@ -412,6 +428,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(valid_requests),      cmocka_unit_test(invalid_requests), cmocka_unit_test(request_limits),
         cmocka_unit_test(pipelined_requests),  cmocka_unit_test(whole_responses),  cmocka_unit_test(split_responses),
+        cmocka_unit_test(truncated_responses), cmocka_unit_test(response_limits),  cmocka_unit_test(response_flags),
         cmocka_unit_test(damaged_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
