@@ -128,3 +128,10 @@ void pqs_cpu_allowed(char ret_list[static PQS_CPU_LIST_MAX]) {
     allowed(&all);
     format(&all, ret_list);
 }
+
+unsigned pqs_cpu_count(void) {
+    struct cpus all;
+    allowed(&all);
+    int n = CPU_COUNT_S(sizeof all.set, all.set);
+    return n > 0 ? (unsigned)n : 1;
+}

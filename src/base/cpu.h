@@ -18,5 +18,7 @@ PQS_MUST_CHECK int pqs_cpu_pin(const char *list, struct pqs_err *err);
 
 /* The calling process's allowed CPUs as a list text, e.g. "0-1". */
 void pqs_cpu_allowed(char ret_list[static PQS_CPU_LIST_MAX]);
+/* How many CPUs the calling process may run on; at least 1. */
+unsigned pqs_cpu_count(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -103,6 +104,9 @@ static int run(const struct pqs_call *call, struct pqs_err *err) {
     for (size_t i = 0; i < call->n_args; i++) {
         if (strchr(call->args[i], '/'))
             return pqs_fail(err, PQS_E_USAGE, "cert: \"%s\" is no KIND: 'pqshake list certs' shows them", call->args[i]);
+        for (size_t k = 0; k < i; k++)
+            if (strcasecmp(call->args[k], call->args[i]) == 0)
+                return pqs_fail(err, PQS_E_USAGE, "cert: \"%s\" is given twice", call->args[i]);
         int rc = check_new(o, call->args[i], err);
         if (rc)
             return rc;

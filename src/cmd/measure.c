@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -124,6 +125,15 @@ static int check_options(const struct measurement *m, struct pqs_err *err) {
     }
     if (o->path && o->path[0] != '/')
         return pqs_fail(err, PQS_E_USAGE, "--path \"%s\": a path begins with /", o->path);
+    for (const char *p = o->path; p && *p; p++)
+        if (*p <= ' ' || *p == 0x7f)
+            return pqs_fail(err, PQS_E_USAGE, "--path \"%s\": blanks and control characters must be percent-encoded",
+                            o->path);
+    if (o->header && strchr(o->header, '\r'))
+        return pqs_fail(err, PQS_E_USAGE, "--header: lines are separated by a newline alone");
+    if (o->max_inflight > 0 && o->max_inflight < o->threads)
+        return pqs_fail(err, PQS_E_USAGE, "--max-inflight %llu is less than one connection for each of --threads %llu",
+                        (unsigned long long)o->max_inflight, (unsigned long long)o->threads);
     return check_json(o->json, err);
 }
 
@@ -209,14 +219,19 @@ static void set_request(struct pqs_spec *client, const struct pqs_measure *o) {
     }
 }
 
-static int set_target(struct pqs_spec *client, const struct pqs_measure *o, struct pqs_err *err) {
-    char host[256], port[8];
+static int set_target(struct measurement *m, struct pqs_err *err) {
+    const struct pqs_measure *o = m->o;
+    struct pqs_spec *client = &m->setup.client;
+    char host[256], port[8], run_ns[32];
     int rc = pqs_parse_address("--target", o->target, host, port, err);
     if (rc)
         return rc;
     pqs_spec_set(client, "host", host);
     pqs_spec_set(client, "ports", port);
     pqs_spec_set(client, "servername", o->servername ? o->servername : host);
+    snprintf(run_ns, sizeof run_ns, "%.0f",
+             (double)(o->warmup_ns + o->duration_ns) * (double)m->plan.n_arms * (double)m->plan.blocks);
+    pqs_spec_set(client, "run_ns", run_ns);
     rc = set_file(client, "ca", "ca", o->ca, err);
     if (rc == 0)
         rc = set_file(client, "client_cert", "client-cert", o->client_cert, err);
@@ -233,7 +248,8 @@ static void set_own_server(struct measurement *m) {
     pqs_spec_set(server, "host", o->ipv6 ? "::1" : "127.0.0.1");
     pqs_spec_set(server, "port", "0");
     pqs_spec_set(server, "ports", o->ipv6 ? IPV6_PORTS : "1");
-    snprintf(timeout, sizeof timeout, "%" PRId64, o->timeout_ns);
+    /* Longer than the client's: a connection that takes too long is the client's to give up. */
+    snprintf(timeout, sizeof timeout, "%" PRId64, 2 * o->timeout_ns + PQS_NS_PER_S);
     pqs_spec_set(server, "timeout_ns", timeout);
     pqs_tls_server_groups(&m->plan, &groups);
     if (o->server_groups || groups.len > 0)
@@ -258,12 +274,12 @@ static int make_setup(struct measurement *m, struct pqs_err *err) {
     if (m->o->insecure)
         pqs_spec_set(&m->setup.client, "insecure", "yes");
     if (m->o->target)
-        return set_target(&m->setup.client, m->o, err);
+        return set_target(m, err);
     set_own_server(m);
     return make_certificates(m, err);
 }
 
-/* runs/20261130T194844Z-tls, with -2, -3, ... when that exists. */
+/* runs/20261130T194844Z-tls, with -2, -3, ... when that exists; made here, so that no two runs take the same. */
 static char *default_out_dir(const char *workload) {
     char utc[24], compact[24];
     size_t n = 0;
@@ -273,7 +289,8 @@ static char *default_out_dir(const char *workload) {
             compact[n++] = *p;
     compact[n] = '\0';
     char *dir = pqs_format("runs/%s-%s", compact, workload);
-    for (int i = 2; access(dir, F_OK) == 0; i++) {
+    (void)mkdir("runs", 0777); /* where it cannot be made, the runner says why */
+    for (int i = 2; mkdir(dir, 0777) != 0 && errno == EEXIST; i++) {
         free(dir);
         dir = pqs_format("runs/%s-%s-%d", compact, workload, i);
     }
@@ -378,6 +395,10 @@ static int measure(struct measurement *m, struct pqs_err *err) {
     struct pqs_err second = {0};
     if (stored > 0 && report(m, &second) != 0 && second.code != PQS_E_UNFIT)
         pqs_say("%s", second.msg);
+    if (stored == 0 && !m->o->out) { /* nothing was kept: the directories go when they are empty */
+        (void)rmdir(m->out_dir);
+        (void)rmdir("runs");
+    }
     return rc;
 }
 

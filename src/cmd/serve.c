@@ -36,8 +36,8 @@ static const struct pqs_opt options[] = {
                 "(default ecdsa-p256)"),
     ROW(san, .name = "san", .arg = "LIST", .type = PQS_OPT_STRING,
         .help = "names in that certificate, e.g. DNS:www.example,IP:192.0.2.7 (default localhost and its addresses)"),
-    ROW(ca_out, .name = "ca-out", .arg = "FILE", .type = PQS_OPT_STRING, .def = "pqshake-ca.pem",
-        .help = "where the CA's certificate is written, for the clients"),
+    ROW(ca_out, .name = "ca-out", .arg = "FILE", .type = PQS_OPT_STRING,
+        .help = "where to write the CA that --cert was issued by (default pqshake-ca-PORT.pem)"),
     ROW(cert_file, .name = "cert-file", .arg = "FILE", .type = PQS_OPT_STRING,
         .help = "PEM chain to use instead, leaf first; two files separated by a comma"),
     ROW(key_file, .name = "key-file", .arg = "FILE", .type = PQS_OPT_STRING, .help = "PEM key or keys of --cert-file"),
@@ -137,7 +137,7 @@ static int make_spec(const struct serve *o, struct pqs_spec *spec, struct pqs_bu
     return o->cert_file ? read_pairs(o, spec, err) : make_pairs(o, spec, ret_cas, err);
 }
 
-static void print_ready(const struct serve *o, const struct pqs_result *ready) {
+static void print_ready(const struct serve *o, const struct pqs_result *ready, const char *ca_file) {
     const char *host = pqs_result_fact_of(ready, PQS_SERVER, "host", NULL);
     const char *port = pqs_result_fact_of(ready, PQS_SERVER, "port", NULL);
     const char *groups = pqs_result_fact_of(ready, PQS_SERVER, "server_groups", NULL);
@@ -146,7 +146,7 @@ static void print_ready(const struct serve *o, const struct pqs_result *ready) {
     if (groups && strcmp(o->engine, "tls") == 0)
         printf("groups: %s\n", groups);
     if (!o->cert_file && strcmp(o->engine, "tls") == 0)
-        printf("CA certificate: %s\n", o->ca_out);
+        printf("CA certificate: %s\n", ca_file);
     fflush(stdout);
 }
 
@@ -190,10 +190,12 @@ static int run(const struct pqs_call *call, struct pqs_err *err) {
         rc = pqs_worker_start(PQS_DEFAULT_STACK, "server", &w, err);
     if (rc == 0)
         rc = pqs_worker_ask(&w, PQS_MSG_CONFIGURE, &spec, PQS_MSG_READY, READY_TIMEOUT_NS, NULL, &ready, err);
+    const char *port = pqs_result_fact_of(&ready, PQS_SERVER, "port", NULL);
+    PQS_FREE char *ca_file = o->ca_out ? pqs_strdup(o->ca_out) : pqs_format("pqshake-ca-%s.pem", port ? port : "");
     if (rc == 0 && cas.len > 0) /* only now that the port is ours: the file may be that of the server that has it */
-        rc = pqs_write_file(o->ca_out, 0644, cas.data, cas.len, err);
+        rc = pqs_write_file(ca_file, 0644, cas.data, cas.len, err);
     if (rc == 0) {
-        print_ready(o, &ready);
+        print_ready(o, &ready, ca_file);
         rc = serve(&w, o, err);
     }
     pqs_spec_release(&spec);

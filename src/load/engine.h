@@ -49,7 +49,7 @@ struct pqs_engine {
     /* A connection is established; may write to out (client first). */
     enum pqs_advance (*begin)(void *thread, void *slot, struct pqs_exchange *x, struct pqs_marks *marks);
     enum pqs_advance (*advance)(void *thread, void *slot, struct pqs_exchange *x, struct pqs_marks *marks);
-    /* The connection is over, for whatever reason; a completed one may append its goodbye to out. */
+    /* The connection is over, for whatever reason; a completed one may append its goodbye to out (x is NULL: it is reset). */
     void (*end)(void *thread, void *slot, bool completed, struct pqs_exchange *x);
     /* Adds the facts and counters of the connections completed since the last call; details of the latest connection too
      * when asked. */

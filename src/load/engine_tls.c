@@ -19,6 +19,7 @@ struct tls_thread {
     struct pqs_wire wire;
     struct pqs_tls_options options;
     struct pqs_spec spec; /* options point into it */
+    const char *sni;
     struct pqs_http_client http;
     bool handshake_only;
     struct pqs_tally tally;
@@ -61,6 +62,7 @@ static int tls_thread_new(const struct pqs_spec *spec, void **ret_thread, struct
         .cert = {pqs_spec_get_bytes(&t->spec, "client_cert")},
         .key = {pqs_spec_get_bytes(&t->spec, "client_key")},
     };
+    t->sni = pqs_tls_sni(t->options.servername);
     t->handshake_only = is_yes(pqs_spec_get(&t->spec, "handshake_only"));
     int rc = t->options.verify && !t->options.ca
                  ? pqs_fail(err, PQS_E_USAGE,
@@ -162,6 +164,10 @@ static enum pqs_advance tls_advance(void *thread, void *slot, struct pqs_exchang
         a = handshake(t, s, marks);
     if (a == PQS_ADVANCE_MORE && marks->tls_ns != 0)
         a = response(t, s, marks);
+    if (t->explain && marks->failure == PQS_FAILURE_HTTP_STATUS) {
+        pqs_buf_clear(&t->why);
+        pqs_buf_addf(&t->why, "the status was %u", s->response.status);
+    }
     if (a == PQS_ADVANCE_DONE)
         s->negotiated.http_status = t->handshake_only ? 0 : s->response.status;
     pqs_buf_add(x->out, t->wire.out.data, t->wire.out.len);
@@ -172,7 +178,7 @@ static enum pqs_advance tls_advance(void *thread, void *slot, struct pqs_exchang
 static enum pqs_advance tls_begin(void *thread, void *slot, struct pqs_exchange *x, struct pqs_marks *marks) {
     struct tls_thread *t = thread;
     struct tls_slot *s = slot;
-    s->ssl = pqs_tls_client_connection(t->ctx, &t->options);
+    s->ssl = pqs_tls_client_connection(t->ctx, t->sni);
     if (!s->ssl)
         return pqs_advance_fail(marks, PQS_STEP_LOCAL, PQS_FAILURE_RESOURCES);
     pqs_wire_attach(&t->wire, s->ssl);
@@ -185,12 +191,12 @@ static enum pqs_advance tls_begin(void *thread, void *slot, struct pqs_exchange 
 static void tls_end(void *thread, void *slot, bool completed, struct pqs_exchange *x) {
     struct tls_thread *t = thread;
     struct tls_slot *s = slot;
-    if (completed) {
+    if (completed)
         pqs_tally_add(&t->tally, &s->negotiated);
+    if (completed && x) {
         ERR_clear_error();
         SSL_shutdown(s->ssl); /* close_notify; the peer's is not waited for */
-        if (x)
-            pqs_buf_add(x->out, t->wire.out.data, t->wire.out.len);
+        pqs_buf_add(x->out, t->wire.out.data, t->wire.out.len);
         pqs_buf_clear(&t->wire.out);
     }
     SSL_free(s->ssl);

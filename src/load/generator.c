@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/mem.h"
 #include "crypto/library.h"
 #include "load/arrivals.h"
@@ -33,6 +34,7 @@ struct pqs_generator {
     struct pqs_target target;
     struct worker_thread *threads;
     unsigned n_threads;
+    unsigned n_cpus; /* that this process may run on */
 
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
@@ -128,13 +130,18 @@ int pqs_generator_new(const struct pqs_spec *spec, const struct pqs_engine *engi
         return pqs_fail(err, PQS_E_USAGE, "a schedule needs 1 to 1024 threads, a duration and a timeout above 0");
     if (!(s->rate_per_s > 0))
         return pqs_fail(err, PQS_E_USAGE, "a rate of %g connections/s makes no load; it must be above 0", s->rate_per_s);
+    const char *run = pqs_spec_get(spec, "run_ns");
+    int64_t run_ns = run ? strtoll(run, NULL, 10) : s->warmup_ns + s->duration_ns;
     int rc = pqs_target_resolve(spec, &target, err);
     if (rc == 0)
-        rc = pqs_target_check_ports(&target, &spec->schedule, close && strcmp(close, "rst") == 0, err);
+        rc = pqs_target_check_ports(&target, s, run_ns, close && strcmp(close, "rst") == 0, err);
     if (rc == 0)
         rc = pqs_target_max_inflight(spec->schedule.max_inflight, &max_inflight, err);
     if (rc)
         return rc;
+    double arrivals = s->rate_per_s * (double)(s->duration_ns + s->warmup_ns) / (double)PQS_NS_PER_S;
+    if (arrivals > PQS_ARRIVALS_MAX)
+        return pqs_fail(err, PQS_E_USAGE, "a trial of %.0f connections is too long: at most %u", arrivals, PQS_ARRIVALS_MAX);
     if (max_inflight < spec->schedule.threads)
         return pqs_fail(err, PQS_E_USAGE, "--max-inflight %u is less than one connection for each of %u threads",
                         max_inflight, spec->schedule.threads);
@@ -142,6 +149,7 @@ int pqs_generator_new(const struct pqs_spec *spec, const struct pqs_engine *engi
     g->engine = engine;
     g->target = target;
     g->n_threads = spec->schedule.threads;
+    g->n_cpus = pqs_cpu_count();
     pqs_spec_copy(spec, &g->spec);
     pthread_mutex_init(&g->lock, NULL);
     pthread_condattr_t monotonic;
@@ -167,6 +175,23 @@ int pqs_generator_new(const struct pqs_spec *spec, const struct pqs_engine *engi
 
 /* ---- running a stage ---- */
 
+/* Lower edge of the bucket that holds that percentile of the requests completed so far; 0 without any. */
+static int64_t live_quantile(const struct pqs_generator *g, unsigned percent) {
+    uint64_t sum[PQS_LIVE_BUCKETS] = {0}, n = 0, below = 0;
+    for (unsigned t = 0; t < g->n_threads; t++)
+        for (unsigned b = 0; b < PQS_LIVE_BUCKETS; b++) {
+            uint32_t count = atomic_load_explicit(&g->threads[t].t.live[b], memory_order_relaxed);
+            sum[b] += count;
+            n += count;
+        }
+    for (unsigned b = 0; b < PQS_LIVE_BUCKETS && n > 0; b++) {
+        below += sum[b];
+        if (below * 100 >= n * percent)
+            return b / 8 >= 3 ? (int64_t)((8 + b % 8) << (b / 8 - 3)) : INT64_C(1) << (b / 8);
+    }
+    return 0;
+}
+
 static void run_stage(struct pqs_generator *g, struct pqs_stage_work *work, pqs_generator_report *report, void *context) {
     for (unsigned i = 0; i < g->n_threads; i++)
         pqs_thread_prepare(&g->threads[i].t, work);
@@ -185,6 +210,8 @@ static void run_stage(struct pqs_generator *g, struct pqs_stage_work *work, pqs_
             continue;
         pthread_mutex_unlock(&g->lock);
         struct pqs_generator_progress p = {0};
+        p.p50_ns = live_quantile(g, 50);
+        p.p99_ns = live_quantile(g, 99);
         for (unsigned i = 0; i < g->n_threads; i++) {
             p.started += atomic_load_explicit(&g->threads[i].t.started, memory_order_relaxed);
             p.completed += atomic_load_explicit(&g->threads[i].t.completed, memory_order_relaxed);
@@ -236,6 +263,13 @@ static void add_to_hists(const struct pqs_sample *s, enum pqs_class class, struc
     }
 }
 
+static void add_lag(const struct pqs_sample *s, struct pqs_hist *hists[PQS_CLASSES][PQS_PHASES]) {
+    struct pqs_hist **lag = &hists[s->class][PQS_PHASE_START_LAG];
+    if (!*lag)
+        *lag = pqs_hist_new();
+    pqs_hist_add(*lag, (int64_t)s->started_ns);
+}
+
 static void count_failure(struct pqs_result *r, const struct pqs_sample *s) {
     char class[48], name[96];
     pqs_failure_name(s->failure, class);
@@ -252,8 +286,10 @@ static void add_samples(struct pqs_sample *samples, size_t n, int64_t t0_ns, boo
         struct pqs_sample *s = &samples[i];
         make_relative(s, t0_ns);
         pqs_sample_put(&r->samples, s);
-        if (s->failure) {
+        if (s->failure) { /* its lag is the generator's doing like any other; its latency is none */
             count_failure(r, s);
+            if (!first)
+                add_lag(s, hists);
             continue;
         }
         to_server += s->to_server_bytes;
@@ -271,23 +307,16 @@ static void add_samples(struct pqs_sample *samples, size_t n, int64_t t0_ns, boo
     pqs_result_count(r, PQS_CLIENT, "bytes_to_client", to_client);
 }
 
-/* Whether latency grew in the course of the window, as it does when connections arrive faster than they are served: the
- * median request of the first third of the arrivals and of the last. Samples are in order of scheduling. */
-static void add_trend(const struct pqs_sample *samples, size_t n, struct pqs_result *r) {
-    const size_t third = n / 3, enough = 100;
-    struct pqs_hist *first = pqs_hist_new(), *last = pqs_hist_new();
-    for (size_t i = 0; i < third; i++) {
-        if (!samples[i].failure)
-            pqs_hist_add(first, (int64_t)samples[i].done_ns);
-        if (!samples[n - 1 - i].failure)
-            pqs_hist_add(last, (int64_t)samples[n - 1 - i].done_ns);
+/* Connections open at instant t, since the start of the window. */
+static int64_t open_at(const struct pqs_sample *samples, size_t n, uint64_t t_ns) {
+    int64_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct pqs_sample *s = &samples[i];
+        bool begun = s->scheduled_ns + s->started_ns <= t_ns;
+        bool ended = s->done_ns != PQS_SAMPLE_NONE && s->scheduled_ns + s->done_ns <= t_ns;
+        count += begun && !ended && !s->failure;
     }
-    if (pqs_hist_n(first) >= enough && pqs_hist_n(last) >= enough) {
-        pqs_result_count(r, PQS_CLIENT, "trend.first_third_p50_ns", (int64_t)pqs_hist_quantile(first, 0.5));
-        pqs_result_count(r, PQS_CLIENT, "trend.last_third_p50_ns", (int64_t)pqs_hist_quantile(last, 0.5));
-    }
-    pqs_hist_free(first);
-    pqs_hist_free(last);
+    return count;
 }
 
 static struct pqs_sample *gather(const struct pqs_generator *g, size_t *ret_n) {
@@ -306,9 +335,8 @@ static struct pqs_sample *gather(const struct pqs_generator *g, size_t *ret_n) {
 }
 
 static void add_window(const struct pqs_generator *g, struct pqs_stage_work *work, int64_t cpu_ns, struct pqs_result *r) {
-    bool cut = atomic_load(&work->cut);
-    int64_t window_ns = cut ? atomic_load(&work->cut_at_ns) : work->duration_ns;
-    int64_t busiest_ns = 0, last_end_ns = 0;
+    int64_t window_ns = pqs_stage_length_ns(work);
+    int64_t busiest_ns = 0, all_busy_ns = 0, longest_wait_ns = 0, last_end_ns = 0;
     for (unsigned i = 0; i < g->n_threads; i++) {
         const struct pqs_thread *t = &g->threads[i].t;
         pqs_result_count(r, PQS_CLIENT, "scheduled", (int64_t)t->scheduled);
@@ -320,14 +348,20 @@ static void add_window(const struct pqs_generator *g, struct pqs_stage_work *wor
         pqs_result_count(r, PQS_CLIENT, "window_completed", (int64_t)t->window_completed);
         pqs_result_count(r, PQS_CLIENT, "inflight_max", t->inflight_max);
         busiest_ns = t->cpu_window_ns > busiest_ns ? t->cpu_window_ns : busiest_ns;
+        all_busy_ns += t->cpu_window_ns;
+        longest_wait_ns = t->wait_window_ns > longest_wait_ns ? t->wait_window_ns : longest_wait_ns;
         last_end_ns = t->last_end_ns > last_end_ns ? t->last_end_ns : last_end_ns;
     }
+    /* Threads that share CPUs are each far from busy when together they have none left. */
+    int64_t together_ns = all_busy_ns / (int64_t)(g->n_threads < g->n_cpus ? g->n_threads : g->n_cpus);
+    busiest_ns = together_ns > busiest_ns ? together_ns : busiest_ns;
     int64_t drain_ns = last_end_ns - (work->t0_ns + window_ns);
     pqs_result_count(r, PQS_CLIENT, "window_ns", window_ns);
     pqs_result_count(r, PQS_CLIENT, "drain_ns", drain_ns > 0 ? drain_ns : 0);
     pqs_result_count(r, PQS_CLIENT, "cpu_ns", cpu_ns);
     pqs_result_count(r, PQS_CLIENT, "thread_busy_ppm", window_ns > 0 ? busiest_ns * 1000000 / window_ns : 0);
-    pqs_result_count(r, PQS_CLIENT, "cut_short", cut);
+    pqs_result_count(r, PQS_CLIENT, "thread_wait_ppm", window_ns > 0 ? longest_wait_ns * 1000000 / window_ns : 0);
+    pqs_result_count(r, PQS_CLIENT, "cut_short", window_ns < work->duration_ns);
 }
 
 /* "step 'tls'" and the like are read by the coordinator's explanation (run/tls.c). */
@@ -339,7 +373,7 @@ static int preflight_error(const struct pqs_generator *g, const struct pqs_threa
     (void)getnameinfo(to, g->target.to_len, host, sizeof host, NULL, 0, NI_NUMERICHOST);
     return pqs_fail(err, PQS_E_FAILED, "the first handshake with %s port %s failed in step '%s': %s (%s)%s%s", host,
                     pqs_spec_get(&g->spec, "ports"), pqs_step_names[s->phase], pqs_failure_text(s->failure),
-                    pqs_failure_name(s->failure, name), *why ? "; the library says: " : "", why);
+                    pqs_failure_name(s->failure, name), *why ? ": " : "", why);
 }
 
 static int preflight(struct pqs_generator *g, struct pqs_result *r, struct pqs_err *err) {
@@ -398,7 +432,9 @@ int pqs_generator_run(struct pqs_generator *g, enum pqs_stage stage, pqs_generat
     size_t n;
     struct pqs_sample *all = gather(g, &n);
     add_samples(all, n, work.t0_ns, false, r);
-    add_trend(all, n, r);
+    uint64_t length_ns = (uint64_t)pqs_stage_length_ns(&work);
+    pqs_result_count(r, PQS_CLIENT, "open_at_half", open_at(all, n, length_ns / 2));
+    pqs_result_count(r, PQS_CLIENT, "open_at_end", open_at(all, n, length_ns));
     free(all);
     return 0;
 }

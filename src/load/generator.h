@@ -13,6 +13,7 @@ struct pqs_generator;
 /* Called about twice a second from the thread that called pqs_generator_run. */
 struct pqs_generator_progress {
     int64_t started, completed, failed;
+    int64_t p50_ns, p99_ns; /* request so far, to a twelfth; 0: none yet */
 };
 typedef void pqs_generator_report(void *context, const struct pqs_generator_progress *p);
 

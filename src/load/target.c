@@ -2,13 +2,16 @@
 #include "load/target.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -34,6 +37,11 @@ static bool in_127(const struct sockaddr_storage *a) {
     return a->ss_family == AF_INET && (ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24) == 127;
 }
 
+/* What net.ipv4.tcp_tw_reuse=2 means by loopback. */
+static bool in_loopback_net(const struct sockaddr_storage *a) {
+    return in_127(a) || (a->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr));
+}
+
 static bool on_this_machine(const struct sockaddr_storage *a) {
     if (in_127(a))
         return true;
@@ -47,6 +55,32 @@ static bool on_this_machine(const struct sockaddr_storage *a) {
     return found;
 }
 
+/* Whether something accepts connections there within 2 s. */
+static bool accepts(const struct addrinfo *a, uint16_t port) {
+    struct sockaddr_storage address = {0};
+    memcpy(&address, a->ai_addr, a->ai_addrlen);
+    set_port(&address, port);
+    PQS_CLOSE int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    int error = 0;
+    socklen_t len = sizeof error;
+    if (connect(fd, (const struct sockaddr *)&address, a->ai_addrlen) == 0)
+        return true;
+    return errno == EINPROGRESS && poll(&ready, 1, 2000) == 1 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 &&
+           error == 0;
+}
+
+/* A name may have addresses at which nobody listens (localhost: ::1 and 127.0.0.1): the first that answers, or just the first. */
+static const struct addrinfo *choose(const struct addrinfo *found, const char *ports) {
+    uint16_t port = (uint16_t)strtoul(ports, NULL, 10);
+    for (const struct addrinfo *a = found; a && found->ai_next; a = a->ai_next)
+        if (accepts(a, port))
+            return a;
+    return found;
+}
+
 int pqs_target_resolve(const struct pqs_spec *spec, struct pqs_target *ret_t, struct pqs_err *err) {
     const char *host = pqs_spec_get(spec, "host");
     const char *ports = pqs_spec_get(spec, "ports");
@@ -57,9 +91,10 @@ int pqs_target_resolve(const struct pqs_spec *spec, struct pqs_target *ret_t, st
     int rc = getaddrinfo(host, NULL, &hints, &found);
     if (rc != 0)
         return pqs_fail(err, PQS_E_FAILED, "cannot resolve '%s': %s", host, gai_strerror(rc));
-    t.to_len = found->ai_addrlen;
+    const struct addrinfo *chosen = choose(found, ports);
+    t.to_len = chosen->ai_addrlen;
     struct sockaddr_storage address = {0};
-    memcpy(&address, found->ai_addr, found->ai_addrlen);
+    memcpy(&address, chosen->ai_addr, chosen->ai_addrlen);
     freeaddrinfo(found);
     const char *p = ports;
     do {
@@ -99,7 +134,8 @@ static long sysctl_number(const char *path, long if_missing, long *ret_second) {
 
 #define TIME_WAIT_S 60 /* TCP_TIMEWAIT_LEN */
 
-int pqs_target_check_ports(struct pqs_target *t, const struct pqs_schedule *s, bool closes_with_rst, struct pqs_err *err) {
+int pqs_target_check_ports(struct pqs_target *t, const struct pqs_schedule *s, int64_t run_ns, bool closes_with_rst,
+                           struct pqs_err *err) {
     if (closes_with_rst) { /* nothing is held */
         t->n_from = 0;
         return 0;
@@ -108,8 +144,8 @@ int pqs_target_check_ports(struct pqs_target *t, const struct pqs_schedule *s, b
     long low = sysctl_number("/proc/sys/net/ipv4/ip_local_port_range", 32768, &high);
     long reuse = sysctl_number("/proc/sys/net/ipv4/tcp_tw_reuse", 0, NULL);
     bool timestamps = sysctl_number("/proc/sys/net/ipv4/tcp_timestamps", 0, NULL) != 0;
-    bool reused = timestamps && (reuse == 1 || (reuse == 2 && t->loopback));
-    double run_s = (double)(s->warmup_ns + s->duration_ns) / (double)PQS_NS_PER_S;
+    bool reused = timestamps && (reuse == 1 || (reuse == 2 && in_loopback_net(&t->to[0])));
+    double run_s = (double)run_ns / (double)PQS_NS_PER_S;
     double range = (double)(high - low + 1) * t->n_to;
     /* A quarter of the range finds its ports at once; in a fuller one the kernel searches, and its search would be measured.
      */
@@ -123,7 +159,7 @@ int pqs_target_check_ports(struct pqs_target *t, const struct pqs_schedule *s, b
     return pqs_fail(
         err, PQS_E_ENV,
         "this machine's %.0f source ports last %.1f s at %g connections/s (closed ones are held for %.0f s), but the "
-        "trial takes %.1f s; lower --rate or --duration, use --close rst, widen net.ipv4.ip_local_port_range or "
+        "target is loaded for %.1f s; lower --rate or --duration, use --close rst, widen net.ipv4.ip_local_port_range or "
         "set net.ipv4.tcp_tw_reuse=1",
         ports, ports / s->rate_per_s, s->rate_per_s, held_s, run_s);
 }

@@ -23,14 +23,14 @@ struct pqs_target {
     unsigned n_from;
 };
 
-/* From the parameters host and ports. PQS_E_USAGE: malformed; PQS_E_FAILED: a name that does not resolve. */
+/* From the parameters host and ports; of several addresses of a name the first at which somebody listens. PQS_E_USAGE: malformed; PQS_E_FAILED: a name that does not resolve. */
 PQS_MUST_CHECK int pqs_target_resolve(const struct pqs_spec *spec, struct pqs_target *ret_t, struct pqs_err *err);
 
 /* Whether source ports last, and whether source addresses are needed for that (n_from becomes 0 when not: two system calls
  * fewer): TIME_WAIT keeps each for 60 s on the side that closes first, unless the kernel may reuse it after 1 s
- * (tcp_tw_reuse) or connections are reset. PQS_E_ENV says for how long they would last and what helps. */
-PQS_MUST_CHECK int pqs_target_check_ports(struct pqs_target *t, const struct pqs_schedule *s, bool closes_with_rst,
-                                          struct pqs_err *err);
+ * (tcp_tw_reuse) or connections are reset. run_ns: how long this target is loaded, all trials that meet it together. PQS_E_ENV says for how long they would last and what helps. */
+PQS_MUST_CHECK int pqs_target_check_ports(struct pqs_target *t, const struct pqs_schedule *s, int64_t run_ns,
+                                          bool closes_with_rst, struct pqs_err *err);
 
 /* Raises the soft descriptor limit to the hard one and returns how many connections may be open at once: `asked`, or
  * min(4096, descriptors / 2) when asked is 0. PQS_E_ENV when the limit is too low for `asked`. */

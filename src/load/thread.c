@@ -4,6 +4,7 @@
 #include "load/thread.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -53,7 +54,10 @@ int pqs_thread_init(struct pqs_thread *t, struct pqs_err *err) {
         t->free_list = c;
     }
     t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    return t->epoll_fd < 0 ? pqs_fail_sys(err, PQS_E_ENV, errno, "cannot make an epoll descriptor") : 0;
+    struct epoll_event none;
+    if (t->epoll_fd < 0 || epoll_pwait2(t->epoll_fd, &none, 1, &(struct timespec){0}, NULL) < 0)
+        return pqs_fail_sys(err, PQS_E_ENV, errno, "cannot wait with epoll_pwait2 (Linux 5.11 or later)");
+    return 0;
 }
 
 void pqs_thread_release(struct pqs_thread *t) {
@@ -85,9 +89,11 @@ void pqs_thread_prepare(struct pqs_thread *t, struct pqs_stage_work *work) {
         memset(t->samples, 0, touch * sizeof *t->samples);
     t->scheduled = t->dropped = t->unstarted = t->window_completed = 0;
     t->inflight_max = 0;
-    t->cpu_window_ns = 0;
+    t->cpu_window_ns = t->wait_window_ns = 0;
     t->last_end_ns = 0;
     t->started = t->completed = t->failed = 0;
+    for (unsigned i = 0; i < PQS_LIVE_BUCKETS; i++)
+        t->live[i] = 0;
 }
 
 static void bump(_Atomic int64_t *counter) {
@@ -104,9 +110,19 @@ static void unlink_conn(struct pqs_thread *t, struct pqs_conn *c) {
     t->inflight--;
 }
 
-static int64_t window_end_ns(struct pqs_stage_work *w) {
-    bool cut = atomic_load_explicit(&w->cut, memory_order_relaxed);
-    return w->t0_ns + (cut ? atomic_load_explicit(&w->cut_at_ns, memory_order_relaxed) : w->duration_ns);
+int64_t pqs_stage_length_ns(struct pqs_stage_work *work) {
+    int64_t cut_at_ns = atomic_load_explicit(&work->cut_at_ns, memory_order_relaxed);
+    return cut_at_ns ? cut_at_ns : work->duration_ns;
+}
+
+/* For the live line. */
+static void count_live(struct pqs_thread *t, int64_t request_ns) {
+    uint64_t v = request_ns > 1 ? (uint64_t)request_ns : 1;
+    unsigned log2 = 63 - (unsigned)__builtin_clzll(v);
+    unsigned eighth = log2 >= 3 ? (unsigned)(v >> (log2 - 3)) & 7 : 0;
+    unsigned bucket = log2 * 8 + eighth < PQS_LIVE_BUCKETS ? log2 * 8 + eighth : PQS_LIVE_BUCKETS - 1;
+    atomic_store_explicit(&t->live[bucket], atomic_load_explicit(&t->live[bucket], memory_order_relaxed) + 1,
+                          memory_order_relaxed);
 }
 
 /* The connection is finished: writes its sample, says goodbye, closes. A completed one closes first (the server waits for
@@ -123,7 +139,8 @@ static void finish(struct pqs_thread *t, struct pqs_conn *c, int64_t now) {
     s->class = m->class;
     if (completed) {
         bump(&t->completed);
-        if (m->done_ns < window_end_ns(t->work))
+        count_live(t, m->done_ns - (int64_t)s->scheduled_ns);
+        if (m->done_ns < t->work->t0_ns + pqs_stage_length_ns(t->work))
             t->window_completed++;
     } else {
         bump(&t->failed);
@@ -346,7 +363,7 @@ static int64_t start_due(struct pqs_thread *t, int64_t now) {
     struct pqs_stage_work *w = t->work;
     while (t->next_arrival < w->n_arrivals) {
         int64_t due = w->t0_ns + (int64_t)w->arrivals_ns[t->next_arrival];
-        bool cut = atomic_load_explicit(&w->cut, memory_order_relaxed);
+        bool cut = atomic_load_explicit(&w->cut_at_ns, memory_order_relaxed) != 0;
         if (due > now && !cut)
             return due;
         t->next_arrival += w->step;
@@ -373,10 +390,19 @@ static void expire(struct pqs_thread *t, int64_t now) {
 /* Under half of what was due has been started: the figures of this trial are lost already (METHOD 11). */
 static void judge_hopeless(const struct pqs_thread *t, int64_t now) {
     struct pqs_stage_work *w = t->work;
-    if ((uint64_t)t->n_samples * 2 >= t->scheduled)
-        return;
-    atomic_store_explicit(&w->cut_at_ns, now - w->t0_ns, memory_order_relaxed);
-    atomic_store_explicit(&w->cut, true, memory_order_relaxed);
+    uint64_t due = atomic_fetch_add(&w->judged_due, t->scheduled) + t->scheduled;
+    uint64_t started = atomic_fetch_add(&w->judged_started, t->n_samples) + t->n_samples;
+    if (atomic_fetch_add(&w->judged, 1) + 1 == w->step && started * 2 < due)
+        atomic_store(&w->cut_at_ns, now - w->t0_ns);
+}
+
+/* Time that this thread has spent ready to run without a CPU (sched_info's run_delay; Documentation/scheduler/sched-stats.rst). */
+static int64_t thread_wait_ns(void) {
+    char text[96] = "";
+    PQS_CLOSE int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    const char *second = n > 0 ? strchr(text, ' ') : NULL;
+    return second ? strtoll(second, NULL, 10) : -1;
 }
 
 static int64_t min_ns(int64_t a, int64_t b) {
@@ -386,30 +412,32 @@ static int64_t min_ns(int64_t a, int64_t b) {
 void pqs_thread_stage(struct pqs_thread *t) {
     struct pqs_stage_work *w = t->work;
     struct epoll_event events[64];
-    int64_t end = w->t0_ns + w->duration_ns;
-    int64_t judge_at = w->preflight ? INT64_MAX : w->t0_ns + CUT_AFTER_NS;
-    int64_t cpu_before = -1;
+    int64_t judge_at = w->duration_ns > CUT_AFTER_NS ? w->t0_ns + CUT_AFTER_NS : INT64_MAX;
+    int64_t cpu_before = -1, wait_before = -1;
     bool window_over = false;
     prctl(PR_SET_TIMERSLACK, 1UL);
     for (;;) {
         int64_t now = pqs_now_ns();
-        if (cpu_before < 0 && now >= w->t0_ns)
+        if (cpu_before < 0 && now >= w->t0_ns) {
+            wait_before = thread_wait_ns();
             cpu_before = thread_cpu_ns();
+        }
         int64_t next = start_due(t, now);
         now = pqs_now_ns();
         if (now >= judge_at) {
             judge_at = INT64_MAX;
             judge_hopeless(t, now);
         }
-        if (!window_over && (now >= end || atomic_load_explicit(&w->cut, memory_order_relaxed))) {
+        if (!window_over && now >= w->t0_ns + pqs_stage_length_ns(w)) {
             window_over = true;
             t->cpu_window_ns = cpu_before < 0 ? 0 : thread_cpu_ns() - cpu_before;
+            t->wait_window_ns = wait_before < 0 ? -1 : thread_wait_ns() - wait_before;
         }
         if (next == INT64_MAX && t->inflight == 0 && window_over)
             break;
         int64_t wake = min_ns(next, t->oldest ? (int64_t)t->oldest->sample->started_ns + t->timeout_ns : INT64_MAX);
         if (!window_over)
-            wake = min_ns(wake, end);
+            wake = min_ns(wake, w->t0_ns + pqs_stage_length_ns(w));
         /* Half a second at most, so that another thread's cut is seen. */
         int64_t wait = min_ns(wake - now, PQS_NS_PER_S / 2);
         struct timespec timeout = {0};

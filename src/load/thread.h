@@ -17,12 +17,20 @@ struct pqs_stage_work {
     unsigned first_thread, step; /* normally 0 and the number of threads; a preflight gives one arrival to one thread */
     int64_t t0_ns;
     int64_t duration_ns;
-    bool preflight;            /* keep details and explanations */
-    atomic_bool cut;           /* hopeless: start nothing more */
-    _Atomic int64_t cut_at_ns; /* since t0_ns, when cut */
+    bool preflight; /* keep details and explanations */
+    /* After 2 s every thread adds what was due and what it has started; the last one judges them together. */
+    _Atomic uint64_t judged_due, judged_started;
+    atomic_uint judged;
+    _Atomic int64_t cut_at_ns; /* hopeless: nothing more is started from then on, since t0_ns; 0: not cut */
 };
 
+/* Where the window ends: after duration_ns, or where it was cut. */
+int64_t pqs_stage_length_ns(struct pqs_stage_work *work);
+
 struct pqs_conn;
+
+/* Buckets of a factor 2^(1/8), the first for 1 ns: what a person can read off a line that changes. */
+#define PQS_LIVE_BUCKETS (8 * 48)
 
 struct pqs_thread {
     unsigned index;
@@ -50,12 +58,14 @@ struct pqs_thread {
     size_t next_arrival;
     uint64_t scheduled, dropped, unstarted, window_completed;
     uint32_t inflight_max;
-    int64_t cpu_window_ns;        /* this thread's CPU in the window */
-    int64_t last_end_ns;          /* when its last connection ended */
+    int64_t cpu_window_ns;  /* this thread's CPU in the window */
+    int64_t wait_window_ns; /* how long it was ready to run in the window, but had no CPU; -1: the kernel does not say */
+    int64_t last_end_ns;    /* when its last connection ended */
     char mss[16], congestion[16]; /* of a preflight's connection */
 
     /* Read by the generator at any time. */
     _Atomic int64_t started, completed, failed;
+    _Atomic uint32_t live[PQS_LIVE_BUCKETS]; /* request latencies, coarsely: for the live line only */
 } __attribute__((aligned(64)));
 
 #define PQS_THREAD_IN_BYTES ((size_t)256 * 1024)

@@ -486,6 +486,8 @@ void pqs_model_free(struct pqs_model *m) {
 bool pqs_model_unfit(const struct pqs_model *m) {
     bool unfit = pqs_model_first(m) == NULL;
     for (size_t i = 0; i < m->n_arms; i++)
-        unfit = unfit || m->arms[i].verdict == PQS_UNFIT;
+        unfit = unfit || m->arms[i].verdict == PQS_UNFIT || !isfinite(m->arms[i].metrics[PQS_METRIC_PRIMARY].value);
+    for (size_t i = 0; i < m->n_comparisons; i++) /* the question was not answered */
+        unfit = unfit || (m->comparisons[i].metric == PQS_METRIC_PRIMARY && m->comparisons[i].paired.n == 0);
     return unfit;
 }

@@ -13,7 +13,7 @@ struct pqs_model; /* figures per arm, comparisons, verdicts: computed once, rend
 struct pqs_model *pqs_model_new(const struct pqs_run *run); /* run must outlive it */
 void pqs_model_free(struct pqs_model *m);
 
-/* Some arm is unfit, or no trial finished: exit status 4. */
+/* Some arm is unfit or has no figure, or two arms could not be compared: exit status 4. */
 bool pqs_model_unfit(const struct pqs_model *m);
 
 /* "schema": "pqshake/summary/1" (docs/SUMMARY.md). */

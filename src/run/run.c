@@ -14,16 +14,13 @@
 #include "base/mem.h"
 #include "run/interrupt.h"
 #include "run/trial.h"
-#include "stats/hist.h"
-#include "stats/quantile.h"
 #include "verdict/verdict.h"
 
 struct runner {
     const struct pqs_run_options *options;
     struct pqs_store *store;
     struct pqs_progress progress;
-    struct pqs_hist **requests; /* per arm: request latency of its finished trials, for the live line only */
-    int64_t trials_ns;          /* time spent in trials so far */
+    int64_t trials_ns; /* time spent in trials so far */
     size_t n_stored;
 };
 
@@ -129,11 +126,6 @@ static int create_store(struct runner *run, struct pqs_err *err) {
     return rc;
 }
 
-static void update_live_quantiles(struct runner *run, size_t arm) {
-    run->progress.p50_ns = pqs_quantile_of(run->requests[arm], pqs_quantile_find("p50"));
-    run->progress.p99_ns = pqs_quantile_of(run->requests[arm], pqs_quantile_find("p99"));
-}
-
 static int64_t estimate_end(const struct runner *run) {
     const struct pqs_schedule *schedule = &run->options->plan->schedule;
     const struct pqs_progress *p = &run->progress;
@@ -151,7 +143,7 @@ static int run_trial(struct runner *run, uint32_t block, uint32_t position, size
     run->progress.arm = &options->plan->arms[arm];
     run->progress.block = block;
     run->progress.end_ns = estimate_end(run);
-    update_live_quantiles(run, arm);
+    run->progress.p50_ns = run->progress.p99_ns = NAN;
     show(run);
 
     int64_t begin_ns = pqs_now_ns();
@@ -175,9 +167,6 @@ static int run_trial(struct runner *run, uint32_t block, uint32_t position, size
         enum pqs_severity worst;
         pqs_verdict_judge(&trial.result, PQS_OF_TRIAL, findings, &worst);
         snprintf(trial.verdict, sizeof trial.verdict, "%s", pqs_severity_names[worst]);
-        const struct pqs_hist *requests = pqs_result_hist_of(&trial.result, PQS_CLASS_FULL, PQS_PHASE_REQUEST);
-        if (requests)
-            pqs_hist_merge(run->requests[arm], requests);
     }
     rc = pqs_store_add_trial(run->store, &trial, err);
     pqs_result_release(&trial.result);
@@ -233,17 +222,11 @@ int pqs_run(const struct pqs_run_options *options, size_t *ret_stored, struct pq
     struct runner run = {
         .options = options,
         .progress = {.trials_all = plan->n_arms * plan->blocks, .p50_ns = NAN, .p99_ns = NAN},
-        .requests = pqs_calloc(plan->n_arms, sizeof(struct pqs_hist *)),
     };
-    for (size_t i = 0; i < plan->n_arms; i++)
-        run.requests[i] = pqs_hist_new();
     run.progress.end_ns = estimate_end(&run);
     pqs_interrupt_catch();
     rc = run_and_store(&run, err);
     pqs_store_close(run.store);
-    for (size_t i = 0; i < plan->n_arms; i++)
-        pqs_hist_free(run.requests[i]);
-    free(run.requests);
     *ret_stored = run.n_stored;
     return rc;
 }

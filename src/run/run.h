@@ -35,7 +35,7 @@ struct pqs_progress {
     size_t trials_done, trials_all;
     int64_t started, completed, failed;
     int64_t end_ns;        /* estimated end of the whole run, pqs_now_ns() time */
-    double p50_ns, p99_ns; /* request latency over this arm's finished trials so far; NAN where they do not support it */
+    double p50_ns, p99_ns; /* of its requests so far, coarsely; NAN before the first */
 };
 
 struct pqs_run_options {

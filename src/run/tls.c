@@ -20,12 +20,17 @@ static bool next_group(const char **list, char *ret_name, size_t size) {
     return len > 0;
 }
 
-static bool has_group(const char *list, const char *group) {
+static bool names_group(const char *list, const char *group) {
     char name[96];
     while (next_group(&list, name, sizeof name))
-        if (strcasecmp(pqs_canonical_group(name), pqs_canonical_group(group)) == 0 || strcasecmp(name, PQS_TLS_DEFAULT) == 0)
+        if (strcasecmp(pqs_canonical_group(name), pqs_canonical_group(group)) == 0)
             return true;
     return false;
+}
+
+/* DEFAULT may hold any group. */
+static bool has_group(const char *list, const char *group) {
+    return names_group(list, group) || names_group(list, PQS_TLS_DEFAULT);
 }
 
 static bool groups_in_common(const char *a, const char *b) {
@@ -45,7 +50,7 @@ void pqs_tls_server_groups(const struct pqs_plan *plan, struct pqs_buf *ret_list
             for (const char *item = list; list && next_group(&list, name, sizeof name); item = list) {
                 size_t marks = strspn(item, ":/?*-");
                 if (memchr(item, '-', marks) || (strcasestr(name, "MLKEM") != NULL) != post_quantum ||
-                    has_group(pqs_buf_text(&all), name))
+                    names_group(pqs_buf_text(&all), name))
                     continue;
                 /* What the client's library may lack, the server's may lack too. */
                 pqs_buf_addf(&all, "%s%s%s", all.len ? ":" : "", memchr(item, '?', marks) ? "?" : "", name);

@@ -2,6 +2,7 @@
 #include "run/trial.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -122,6 +123,10 @@ static int on_message(void *context, enum pqs_message type, const struct pqs_buf
         w->progress->started = pqs_result_get(&rows, PQS_CLIENT, "started", 0);
         w->progress->completed = pqs_result_get(&rows, PQS_CLIENT, "completed", 0);
         w->progress->failed = pqs_result_get(&rows, PQS_CLIENT, "failed", 0);
+        int64_t p50_ns = pqs_result_get(&rows, PQS_CLIENT, "live.p50_ns", 0);
+        int64_t p99_ns = pqs_result_get(&rows, PQS_CLIENT, "live.p99_ns", 0);
+        w->progress->p50_ns = p50_ns > 0 ? (double)p50_ns : NAN;
+        w->progress->p99_ns = p99_ns > 0 ? (double)p99_ns : NAN;
         show(w->pair, w->progress);
     }
     pqs_result_release(&rows);
@@ -152,28 +157,6 @@ static void add_differences(const struct pqs_result *before, const struct pqs_re
     }
 }
 
-int pqs_pair_measure(struct pqs_pair *pair, struct pqs_progress *progress, struct pqs_result *ret_r, struct pqs_err *err) {
-    const struct pqs_schedule *schedule = &pair->client_spec.schedule;
-    bool own_server = pair->options->own_server;
-    struct window w = {.pair = pair, .progress = progress, .r = ret_r};
-    struct pqs_result before = {0}, after = {0};
-    int rc = stage(&w, "warm-up", PQS_MSG_WARMUP, schedule->warmup_ns, &pair->warmup, err);
-    if (rc == 0 && own_server)
-        rc = mark(pair, &before, err);
-    if (rc == 0)
-        rc = stage(&w, "measuring", PQS_MSG_RUN, schedule->duration_ns, ret_r, err);
-    if (rc == 0 && own_server)
-        rc = mark(pair, &after, err);
-    if (rc == 0 && own_server) {
-        add_differences(&before, &after, ret_r);
-        rc = pqs_worker_ask(&pair->server, PQS_MSG_STOP, NULL, PQS_MSG_DONE, schedule->timeout_ns + MARGIN_NS, NULL, NULL,
-                            err);
-    }
-    pqs_result_release(&before);
-    pqs_result_release(&after);
-    return rc;
-}
-
 static bool listed(const char *const *names, const char *name) {
     for (; names && *names; names++)
         if (strcmp(*names, name) == 0)
@@ -192,6 +175,30 @@ static void add_facts(const struct pqs_result *from, enum pqs_side side, const c
         if (!known)
             pqs_result_fact(r, side, fact->name, fact->value, fact->n);
     }
+}
+
+int pqs_pair_measure(struct pqs_pair *pair, struct pqs_progress *progress, struct pqs_result *ret_r, struct pqs_err *err) {
+    const struct pqs_schedule *schedule = &pair->client_spec.schedule;
+    bool own_server = pair->options->own_server;
+    struct window w = {.pair = pair, .progress = progress, .r = ret_r};
+    struct pqs_result before = {0}, after = {0}, last = {0};
+    int rc = stage(&w, "warm-up", PQS_MSG_WARMUP, schedule->warmup_ns, &pair->warmup, err);
+    if (rc == 0 && own_server)
+        rc = mark(pair, &before, err);
+    if (rc == 0)
+        rc = stage(&w, "measuring", PQS_MSG_RUN, schedule->duration_ns, ret_r, err);
+    if (rc == 0 && own_server)
+        rc = mark(pair, &after, err);
+    if (rc == 0 && own_server) {
+        add_differences(&before, &after, ret_r);
+        rc = pqs_worker_ask(&pair->server, PQS_MSG_STOP, NULL, PQS_MSG_DONE, schedule->timeout_ns + MARGIN_NS, NULL, &last,
+                            err);
+        add_facts(&last, PQS_SERVER, NULL, ret_r);
+    }
+    pqs_result_release(&before);
+    pqs_result_release(&after);
+    pqs_result_release(&last);
+    return rc;
 }
 
 /* True of one process in one trial and nothing else: not evidence. */

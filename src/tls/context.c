@@ -122,20 +122,34 @@ static int new_context(const SSL_METHOD *method, const struct pqs_tls_options *o
             return rc;
     if (o->ca && (rc = trust(ctx, o->ca, err)))
         return rc;
-    /* Partial writes: the server continues a large body where the library stopped. Moving buffer: from wherever it is then.
-     */
-    SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     *ret_ctx = ctx;
     ctx = NULL;
     return 0;
 }
 
+const char *pqs_tls_sni(const char *servername) {
+    unsigned char address[16];
+    bool is_address =
+        servername && (inet_pton(AF_INET, servername, address) == 1 || inet_pton(AF_INET6, servername, address) == 1);
+    return is_address ? NULL : servername;
+}
+
 int pqs_tls_client_context(const struct pqs_tls_options *o, SSL_CTX **ret_ctx, struct pqs_err *err) {
-    int rc = new_context(TLS_client_method(), o, ret_ctx, err);
+    __attribute__((cleanup(free_ctx))) SSL_CTX *ctx = NULL;
+    int rc = new_context(TLS_client_method(), o, &ctx, err);
     if (rc)
         return rc;
-    SSL_CTX_set_verify(*ret_ctx, o->verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
+    SSL_CTX_set_verify(ctx, o->verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
+    if (o->verify && o->servername) { /* every connection of the context inherits it */
+        X509_VERIFY_PARAM *param = SSL_CTX_get0_param(ctx);
+        int ok = pqs_tls_sni(o->servername) ? X509_VERIFY_PARAM_set1_host(param, o->servername, 0)
+                                            : X509_VERIFY_PARAM_set1_ip_asc(param, o->servername);
+        if (ok != 1)
+            return pqs_fail_ossl(err, PQS_E_FAILED, "'%s' cannot be a server's name", o->servername);
+    }
+    *ret_ctx = ctx;
+    ctx = NULL;
     return 0;
 }
 
@@ -163,27 +177,11 @@ int pqs_tls_server_context(const struct pqs_tls_options *o, SSL_CTX **ret_ctx, s
     return 0;
 }
 
-static bool is_address(const char *name) {
-    unsigned char address[16];
-    return inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
-}
-
-SSL *pqs_tls_client_connection(SSL_CTX *ctx, const struct pqs_tls_options *o) {
+SSL *pqs_tls_client_connection(SSL_CTX *ctx, const char *sni) {
     SSL *ssl = SSL_new(ctx);
-    if (!ssl || !o->servername)
-        return ssl;
-    bool address = is_address(o->servername);
-    if (!address && SSL_set_tlsext_host_name(ssl, o->servername) != 1)
-        goto fail;
-    if (o->verify) {
-        X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
-        int ok = address ? X509_VERIFY_PARAM_set1_ip_asc(param, o->servername)
-                         : X509_VERIFY_PARAM_set1_host(param, o->servername, 0);
-        if (ok != 1)
-            goto fail;
+    if (ssl && sni && SSL_set_tlsext_host_name(ssl, sni) != 1) {
+        SSL_free(ssl);
+        return NULL;
     }
     return ssl;
-fail:
-    SSL_free(ssl);
-    return NULL;
 }

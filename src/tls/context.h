@@ -23,7 +23,9 @@ struct pqs_tls_options {
  * PEM. */
 PQS_MUST_CHECK int pqs_tls_client_context(const struct pqs_tls_options *o, SSL_CTX **ret_ctx, struct pqs_err *err);
 PQS_MUST_CHECK int pqs_tls_server_context(const struct pqs_tls_options *o, SSL_CTX **ret_ctx, struct pqs_err *err);
-/* A connection of that client context: new, with SNI and the name check; NULL when out of memory. */
-SSL *pqs_tls_client_connection(SSL_CTX *ctx, const struct pqs_tls_options *o);
+/* The name to send as SNI (RFC 6066, section 3: addresses are not sent), or NULL. */
+const char *pqs_tls_sni(const char *servername);
+/* A connection of that client context; sni may be NULL. NULL when out of memory. */
+SSL *pqs_tls_client_connection(SSL_CTX *ctx, const char *sni);
 
 #endif

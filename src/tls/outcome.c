@@ -22,8 +22,9 @@ static const struct {
     uint8_t type;
     const char *name;
 } message_names[] = {
-    {1, "client_hello"}, {2, "server_hello"},         {4, "new_session_ticket"},  {8, "encrypted_extensions"},
-    {11, "certificate"}, {13, "certificate_request"}, {15, "certificate_verify"}, {20, "finished"},
+    {1, "client_hello"}, {2, "server_hello"},         {8, "encrypted_extensions"},
+    {11, "certificate"}, {13, "certificate_request"}, {15, "certificate_verify"},
+    {20, "finished"},
 };
 
 static void on_message(int write_p, int version, int content_type, const void *buf, size_t len, SSL *ssl, void *arg) {

@@ -606,8 +606,9 @@ static int init_thread(struct pqs_server *s, struct thread *t, const struct pqs_
         return rc;
     t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = TAG_STOP};
-    if (t->epoll_fd < 0 || epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, s->stop_fd, &event) != 0)
-        return pqs_fail_sys(err, PQS_E_ENV, errno, "cannot make an epoll descriptor");
+    if (t->epoll_fd < 0 || epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, s->stop_fd, &event) != 0 ||
+        epoll_pwait2(t->epoll_fd, &event, 1, &(struct timespec){0}, NULL) < 0)
+        return pqs_fail_sys(err, PQS_E_ENV, errno, "cannot wait with epoll_pwait2 (Linux 5.11 or later)");
     return 0;
 }
 
@@ -698,10 +699,20 @@ uint16_t pqs_server_port(const struct pqs_server *s, unsigned i) {
     return s->ports[i];
 }
 
+/* Connections that the kernel has established and nobody has accepted yet: of a listener, TCP_INFO tells its backlog. */
+static int64_t waiting(int listener) {
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    return getsockopt(listener, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 ? info.tcpi_unacked : 0;
+}
+
 int64_t pqs_server_open(const struct pqs_server *s) {
     int64_t n = 0;
-    for (unsigned i = 0; i < s->n_threads; i++)
+    for (unsigned i = 0; i < s->n_threads; i++) {
+        for (unsigned p = 0; p < s->n_ports; p++)
+            n += waiting(s->threads[i].listeners[p]);
         n += atomic_load_explicit(&s->threads[i].open, memory_order_relaxed);
+    }
     return n;
 }
 

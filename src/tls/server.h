@@ -38,7 +38,7 @@ PQS_MUST_CHECK int pqs_server_start(const struct pqs_server_options *o, struct p
 /* Port i, 0 <= i < n_ports. */
 uint16_t pqs_server_port(const struct pqs_server *s, unsigned i);
 
-/* Connections open now. */
+/* Connections open now, those that wait to be accepted included. */
 int64_t pqs_server_open(const struct pqs_server *s);
 
 /* Counters since the start (docs/RESULTS.md, side server). At any time. */

@@ -128,12 +128,28 @@ static bool test_lag(const struct pqs_result *r, char *text, size_t size) {
            lag.lag_ms <= lag.request_ms; /* above that it is generator-late */
 }
 
-/* Twice the latency at the end of the window: what is measured is a queue, and its length depends on --duration. */
+/* In a steady state as many connections are open at the end of the window as at half of it. Where they come faster than they are
+ * served it is twice as many, whatever the order of service: what is measured is a queue whose length depends on --duration. */
 static bool test_overloaded(const struct pqs_result *r, char *text, size_t size) {
-    int64_t first_ns = client(r, "trend.first_third_p50_ns"), last_ns = client(r, "trend.last_third_p50_ns");
-    add(text, size, "request p50 rose from %.3f ms in the first third to %.3f ms in the last", (double)first_ns / 1e6,
-        (double)last_ns / 1e6);
-    return first_ns > 0 && last_ns > 2 * first_ns;
+    double half = (double)client(r, "open_at_half"), end = (double)client(r, "open_at_end");
+    double floor = 0.02 * (double)client(r, "scheduled");
+    add(text, size, "%.0f connections were open at half of the window and %.0f at its end", half, end);
+    return end > 1.5 * half && end > 20 && end > floor;
+}
+
+/* The first arrivals meet an empty server: over a window that is not long against a request they are too many. */
+static bool test_short_window(const struct pqs_result *r, char *text, size_t size) {
+    const struct pqs_hist *h = pqs_result_hist_of(r, pqs_verdict_class(r), PQS_PHASE_REQUEST);
+    double p50_ns = h && pqs_hist_n(h) > 0 ? pqs_hist_quantile(h, 0.5) : 0;
+    double window_ns = (double)client(r, "window_ns");
+    add(text, size, "request p50 %.0f ms in a window of %.0f ms", p50_ns / 1e6, window_ns / 1e6);
+    return p50_ns > window_ns / 2;
+}
+
+static bool test_starved(const struct pqs_result *r, char *text, size_t size) {
+    int64_t ppm = client(r, "thread_wait_ppm");
+    add(text, size, "a generator thread waited for a CPU for %.0f %% of the window", (double)ppm / 1e4);
+    return ppm > 100000;
 }
 
 static bool test_cut_short(const struct pqs_result *r, char *text, size_t size) {
@@ -250,11 +266,14 @@ static bool test_busy(const struct pqs_result *r, char *text, size_t size) {
 static bool test_server_busy(const struct pqs_result *r, char *text, size_t size) {
     int64_t wall_ns = client(r, "window_ns") + client(r, "drain_ns");
     const char *threads_text = pqs_result_fact_of(r, PQS_SERVER, "threads", NULL);
+    const char *cpus_text = pqs_result_fact_of(r, PQS_SERVER, "cpus_usable", NULL);
     long threads = threads_text ? strtol(threads_text, NULL, 10) : 0;
-    if (wall_ns <= 0 || threads < 1)
+    long cpus = cpus_text ? strtol(cpus_text, NULL, 10) : threads;
+    if (wall_ns <= 0 || threads < 1 || cpus < 1)
         return false;
+    threads = cpus < threads ? cpus : threads;
     double busy = (double)pqs_result_get(r, PQS_SERVER, "cpu_ns", 0) / (double)wall_ns / (double)threads;
-    add(text, size, "the server used %.0f %% of %ld thread%s", 100 * busy, threads, threads == 1 ? "" : "s");
+    add(text, size, "the server used %.0f %% of %ld CPU%s", 100 * busy, threads, threads == 1 ? "" : "s");
     return busy > 0.9;
 }
 
@@ -314,8 +333,11 @@ const struct pqs_verdict pqs_verdicts[] = {
      "The load generator was late by more than a request takes, so the latencies are its own and not the server's.",
      "Ask for a lower --rate or use more --threads on free cores, and see what else runs on this machine."},
     {"overloaded", PQS_OF_TRIAL, PQS_UNFIT, test_overloaded,
-     "Latency kept growing, so connections arrived faster than they were served and the figures depend on the duration.",
+     "Connections arrived faster than they were served, so latency grew with time and depends on the duration.",
      "Ask for a lower --rate; if that does not help, see what else runs on these machines."},
+    {"short-window", PQS_OF_TRIAL, PQS_UNFIT, test_short_window,
+     "A request takes more than half of the window, so the window shows how a queue fills and not how the server answers.",
+     "Ask for a longer --duration, or for a lower --rate if the server was overloaded."},
     {"local-limit", PQS_OF_TRIAL, PQS_UNFIT, test_local_limit,
      "This machine ran out of something before the server did, so the trial measured this machine's limits.",
      "Raise the limit that the class names (ulimit -n, net.ipv4.ip_local_port_range) or lower the --rate."},
@@ -340,6 +362,9 @@ const struct pqs_verdict pqs_verdicts[] = {
     {"busy", PQS_OF_TRIAL, PQS_WARNING, test_busy,
      "The load generator has little CPU to spare, so its own queueing may show in the latencies.",
      "Use more --threads on free cores or a lower --rate."},
+    {"starved", PQS_OF_TRIAL, PQS_WARNING, test_starved,
+     "The load generator was ready to run but had no CPU, so other work on its CPUs shows in the latencies.",
+     "Stop what else runs on this machine, give --threads no more CPUs than there are, or use a second machine."},
     {"server-busy", PQS_OF_TRIAL, PQS_WARNING, test_server_busy,
      "The server had no CPU to spare, so latencies include connections queueing for it.",
      "Lower the --rate to measure handshakes; keep it to measure behaviour under overload."},
@@ -358,7 +383,9 @@ const struct pqs_verdict pqs_verdicts[] = {
      "The server's CPU per handshake and its totals cannot be read.",
      "Run `pqshake serve` on that machine, or leave out --target, to get the server's side too."},
     {"loopback", PQS_OF_TRIAL, PQS_NOTE, test_loopback,
-     "Loopback carries 64 KB packets, so flights that need several packets or round trips on a real link do not show.",
+     "Loopback carries 64 KB packets, so flights of several packets or round trips do not show as on a link, and the sender "
+     "pays for "
+     "a part of the receiver's CPU.",
      "Use a second machine when bytes and flights matter."},
     {"null-engine", PQS_OF_TRIAL, PQS_NOTE, test_null_engine, "These figures are the tool's own overhead, not a handshake.",
      "Use them as the floor under the figures of a real engine."},

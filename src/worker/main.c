@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "crypto/library.h"
@@ -49,11 +50,13 @@ static void machine_fact(void *context, const char *name, const char *value) {
 }
 
 void pqs_worker_facts(enum pqs_side side, const struct pqs_spec *spec, struct pqs_result *r) {
-    char threads[16];
+    char threads[16], cpus[16];
     snprintf(threads, sizeof threads, "%u", spec->schedule.threads);
+    snprintf(cpus, sizeof cpus, "%u", pqs_cpu_count());
     library_facts(side, r);
     pqs_result_fact(r, side, "threads", threads, 1);
     pqs_result_fact(r, side, "cpus", spec->cpus, 1);
+    pqs_result_fact(r, side, "cpus_usable", cpus, 1);
     pqs_machine_facts(machine_fact, &(struct machine_context){side, r});
 }
 

@@ -11,10 +11,9 @@
 
 #define SAMPLES_PER_MESSAGE 65536u
 
-static const char *const params[] = {"engine",         "host",    "ports",         "servername",   "groups",
-                                     "sigalgs",        "ca",      "insecure",      "client_cert",  "client_key",
-                                     "path",           "headers", "expect_status", "expect_bytes", "close",
-                                     "handshake_only", NULL};
+static const char *const params[] = {
+    "engine",     "host", "ports",   "servername",    "groups",       "sigalgs", "ca",     "insecure",       "client_cert",
+    "client_key", "path", "headers", "expect_status", "expect_bytes", "close",   "run_ns", "handshake_only", NULL};
 
 /* Client engines by the parameter `engine`. */
 static const struct pqs_engine *const engines[] = {&pqs_engine_tls, &pqs_engine_null};
@@ -38,6 +37,8 @@ static void on_progress(void *context, const struct pqs_generator_progress *p) {
     pqs_result_count(&r, PQS_CLIENT, "started", p->started);
     pqs_result_count(&r, PQS_CLIENT, "completed", p->completed);
     pqs_result_count(&r, PQS_CLIENT, "failed", p->failed);
+    pqs_result_count(&r, PQS_CLIENT, "live.p50_ns", p->p50_ns);
+    pqs_result_count(&r, PQS_CLIENT, "live.p99_ns", p->p99_ns);
     if ((poll(&in, 1, 0) > 0 && (in.revents & (POLLHUP | POLLERR))) ||
         pqs_channel_send_result(channel, PQS_MSG_PROGRESS, &r, &err) != 0)
         _exit(1);

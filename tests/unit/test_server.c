@@ -176,7 +176,7 @@ static struct client client_new(const struct pqs_server *s, const struct pqs_tls
     struct client c = {.fd = dial(s)};
     if (pqs_tls_client_context(&o, &c.ctx, &err) != 0)
         fail_msg("%s", err.msg);
-    c.ssl = pqs_tls_client_connection(c.ctx, &o);
+    c.ssl = pqs_tls_client_connection(c.ctx, pqs_tls_sni(o.servername));
     assert_non_null(c.ssl);
     assert_int_equal(SSL_set_fd(c.ssl, c.fd), 1);
     return c;

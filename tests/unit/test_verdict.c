@@ -217,13 +217,34 @@ static void thread_saturated(struct pqs_result *r) {
 static void thread_nearly_saturated(struct pqs_result *r) {
     set(r, PQS_CLIENT, "thread_busy_ppm", 950000);
 }
-static void latency_grows(struct pqs_result *r) {
-    set(r, PQS_CLIENT, "trend.first_third_p50_ns", 1000000);
-    set(r, PQS_CLIENT, "trend.last_third_p50_ns", 2010000);
+static void queue_grows(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "open_at_half", 14);
+    set(r, PQS_CLIENT, "open_at_end", 22);
 }
-static void latency_drifts(struct pqs_result *r) {
-    set(r, PQS_CLIENT, "trend.first_third_p50_ns", 1000000);
-    set(r, PQS_CLIENT, "trend.last_third_p50_ns", 1990000);
+static void queue_stands(struct pqs_result *r) { /* a long round trip: many are open, always */
+    set(r, PQS_CLIENT, "open_at_half", 280);
+    set(r, PQS_CLIENT, "open_at_end", 400);
+}
+static void few_open(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "open_at_half", 1);
+    set(r, PQS_CLIENT, "open_at_end", 20);
+}
+static void request_of_51_percent(struct pqs_result *r) {
+    latency(r, PQS_PHASE_REQUEST, 5100000000, 1000);
+}
+static void request_of_49_percent(struct pqs_result *r) {
+    latency(r, PQS_PHASE_REQUEST, 4900000000, 1000);
+}
+static void waited_11(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "thread_wait_ppm", 110000);
+}
+static void waited_10(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "thread_wait_ppm", 100000);
+}
+static void server_91_of_two_on_one_cpu(struct pqs_result *r) {
+    set(r, PQS_SERVER, "cpu_ns", 9110000000);
+    say(r, PQS_SERVER, "threads", "2");
+    say(r, PQS_SERVER, "cpus_usable", "1");
 }
 static void busy_71(struct pqs_result *r) {
     set(r, PQS_CLIENT, "thread_busy_ppm", 710000);
@@ -266,7 +287,11 @@ static const struct {
     {"cut-short", cut, "700 arrivals not begun", drop_11},
     {"generator-limited", drop_11, "started 98.9 % of 1011 arrivals, dropped 11", drop_10},
     {"generator-limited", thread_saturated, "busy 96 % of the time", thread_nearly_saturated},
-    {"overloaded", latency_grows, "from 1.000 ms in the first third to 2.010 ms", latency_drifts},
+    {"overloaded", queue_grows, "14 connections were open at half of the window and 22 at its end", queue_stands},
+    {"overloaded", queue_grows, "22 at its end", few_open},
+    {"short-window", request_of_51_percent, "request p50 5100 ms in a window of 10000 ms", request_of_49_percent},
+    {"starved", waited_11, "11 % of the window", waited_10},
+    {"server-busy", server_91_of_two_on_one_cpu, "91 % of 1 CPU", server_91_of_two},
     {"generator-late", lag_above_request, "start lag p99 1.010 ms, request p50 1.000 ms", lag_below_request},
     {"generator-late", many_of_100_late, "start lag p90 4.999 ms, request p50 1.000 ms", few_of_100_late},
     {"local-limit", ports_ran_out, "1 local.ports (this machine ran out of source ports", ten_time_out},
@@ -288,7 +313,7 @@ static const struct {
     {"lag", lag_above_quarter, "start lag p99 0.260 ms", lag_below_quarter},
     {"lag", lag_below_request, "start lag p99 0.990 ms", lag_above_request},
     {"busy", busy_71, "71 %", busy_70},
-    {"server-busy", server_91, "91 % of 1 thread", server_91_of_two},
+    {"server-busy", server_91, "91 % of 1 CPU", server_91_of_two},
     {"library-mismatch", other_library, "server compiled against 3.5.4, running 3.6.0", same_other_library},
     {"failure-classes", ten_time_out, "10 tls.timeout (no answer within the timeout)", drop_11},
     {"retry", retries, "3 of 1000", nothing},
