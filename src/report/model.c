@@ -440,7 +440,7 @@ static void find_level_drift(struct pqs_model *m) {
             continue;
         block[n] = b;
         level[n] = pqs_model_value(&t->trial->result, m->arms[m->baseline].class, &pqs_metrics[PQS_METRIC_PRIMARY]);
-        n += isfinite(level[n]);
+        n += isfinite(level[n]) ? 1 : 0;
     }
     struct pqs_trend drift = pqs_trend(block, level, n);
     if (n >= PQS_MIN_BLOCKS && drift.p_value < TREND_P)

@@ -761,6 +761,7 @@ static int by_block_then_arm(const void *a, const void *b) {
 static json_t *render_moved(const struct moves *moves, uint32_t blocks, char **ret_text) {
     struct shape s = main_comparison;
     s.blocks = blocks;
+    s.samples = 400;
     struct pqs_run run = {0};
     make_run(&run, &s);
     for (size_t i = 0; i < run.n_trials; i++) {
