@@ -239,6 +239,8 @@ static void write_arm(struct pqs_json *j, const struct pqs_model *m, size_t inde
     pqs_json_object(j, "cpu_ns");
     write_cost(j, arm, "client", "client_reason", "cpu_ns.client");
     write_cost(j, arm, "server", "server_reason", "cpu_ns.server");
+    pqs_json_num(j, "client_busy", arm->client_busy);
+    pqs_json_num(j, "server_busy", arm->server_busy);
     pqs_json_end_object(j);
     pqs_json_end_object(j);
 }

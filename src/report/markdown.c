@@ -322,11 +322,30 @@ static void rate_row(const struct view *v, struct table *t, const char *label, b
     end_row(t);
 }
 
+/* The load under which CPU was measured: a handshake costs more when every one wakes an idle core. */
+static void busy_row(const struct view *v, struct table *t, const char *label, enum pqs_side side) {
+    bool any = false;
+    for (size_t i = 0; i < v->m->n_arms; i++)
+        any = any || isfinite(side == PQS_CLIENT ? v->m->arms[i].client_busy : v->m->arms[i].server_busy);
+    if (!any)
+        return;
+    cell(t, "%s", label);
+    for (size_t i = 0; i < v->m->n_arms; i++) {
+        double busy = side == PQS_CLIENT ? v->m->arms[i].client_busy : v->m->arms[i].server_busy;
+        if (isfinite(busy))
+            cell(t, "%.*f %%", busy < 0.0995 ? 1 : 0, 100 * busy);
+        else
+            cell(t, "-");
+    }
+    end_row(t);
+}
+
 static void fill_tables(struct view *v, struct table *t) {
     t->n_columns = 1 + v->m->n_arms + (shows_difference(v) ? 3 : 0);
     header_row(v, t, "Request latency", true);
     metric_row(v, t, "mean", "request.mean", true);
     metric_row(v, t, "p50 (primary)", "request.p50", true);
+    metric_row(v, t, "p90", "request.p90", false);
     metric_row(v, t, "p95", "request.p95", false);
     metric_row(v, t, "p99", "request.p99", false);
     metric_row(v, t, "p99.9", "request.p999", false);
@@ -347,6 +366,8 @@ static void fill_tables(struct view *v, struct table *t) {
     header_row(v, t, "Connections", false);
     rate_row(v, t, "offered", false);
     rate_row(v, t, "achieved", true);
+    busy_row(v, t, "client busy", PQS_CLIENT);
+    busy_row(v, t, "server busy", PQS_SERVER);
     count_row(v, t, "scheduled", "scheduled", true);
     count_row(v, t, "started", "started", true);
     count_row(v, t, "completed", "completed", true);
@@ -414,7 +435,7 @@ static void add_missing(struct view *v, struct pqs_buf *text) {
 }
 
 static void add_few_samples(struct view *v, struct pqs_buf *text) {
-    static const char *const shown[] = {"p50", "p95", "p99", "p999"};
+    static const char *const shown[] = {"p50", "p90", "p95", "p99", "p999"};
     for (size_t k = 0; k < PQS_COUNT(shown); k++) {
         PQS_FREE char *id = pqs_format("request.%s", shown[k]);
         const struct pqs_quantile *q = pqs_quantile_find(shown[k]);
@@ -453,6 +474,11 @@ static void footnotes(struct view *v) {
         if (m->arms[i].latency[PQS_CLASS_FIRST][PQS_PHASE_SERVICE].n > 0 && ++said)
             paragraph(v->out, "- ",
                       "First handshake: mean service time of a fresh context's first one, outside the window.");
+    if (isfinite(m->n_arms > 0 ? m->arms[m->baseline].client_busy : NAN))
+        paragraph(
+            v->out, "- ",
+            "CPU per handshake is that of the load shown (offered, busy): near idle every handshake also pays for waking "
+            "a core and for cold caches, so compare it at equal load only.");
     PQS_BUF few = {0}, missing = {0};
     add_few_samples(v, &few);
     if (few.len > 0)

@@ -169,6 +169,26 @@ static void fill_latency(const struct pqs_model *m, struct pqs_model_arm *arm, e
     }
 }
 
+static double trial_busy(const struct pqs_result *r, enum pqs_side side) {
+    if (side == PQS_CLIENT) {
+        int64_t ppm = pqs_result_get(r, PQS_CLIENT, "thread_busy_ppm", -1);
+        return ppm < 0 ? NAN : (double)ppm / 1e6;
+    }
+    double wall_ns = (double)(pqs_result_get(r, PQS_CLIENT, "window_ns", 0) + pqs_result_get(r, PQS_CLIENT, "drain_ns", 0));
+    const char *threads = pqs_result_fact_of(r, PQS_SERVER, "threads", NULL);
+    double capacity_ns = threads ? wall_ns * strtod(threads, NULL) : 0;
+    int64_t cpu_ns = pqs_result_get(r, PQS_SERVER, "cpu_ns", -1);
+    return capacity_ns > 0 && cpu_ns >= 0 ? (double)cpu_ns / capacity_ns : NAN;
+}
+
+static double busy_of(const struct pqs_model *m, const struct pqs_model_arm *arm, enum pqs_side side) {
+    double sum = 0;
+    for (size_t i = 0; i < m->n_trials; i++)
+        if (&m->arms[m->trials[i].trial->arm] == arm && m->trials[i].trial->state == PQS_TRIAL_FINISHED)
+            sum += trial_busy(&m->trials[i].trial->result, side);
+    return arm->n_finished > 0 ? sum / (double)arm->n_finished : NAN;
+}
+
 static void fill_arm(struct pqs_model *m, size_t index) {
     struct pqs_model_arm *arm = &m->arms[index];
     double offered = 0, achieved = 0;
@@ -194,6 +214,8 @@ static void fill_arm(struct pqs_model *m, size_t index) {
     }
     arm->offered_per_s = n_windows > 0 ? offered / (double)n_windows : NAN;
     arm->achieved_per_s = n_windows > 0 ? achieved / (double)n_windows : NAN;
+    arm->client_busy = busy_of(m, arm, PQS_CLIENT);
+    arm->server_busy = busy_of(m, arm, PQS_SERVER);
     arm->class = pqs_verdict_class(&arm->pooled);
     for (size_t i = 0; i < PQS_METRICS; i++)
         arm->metrics[i] = figure_of(m, arm, arm->class, &pqs_metrics[i]);
@@ -363,10 +385,75 @@ static void find_environment_changes(struct pqs_model *m) {
 
 /* ---- comparisons ---- */
 
+#define BLOCKS_THIN 7        /* up to here the coverage for skewed differences is low (docs/METHOD.md, Coverage) */
+#define TREND_P 0.01         /* a trend is said when it is this unlikely by chance */
+#define OUTLIER_FROM 7       /* blocks: with fewer, the spread of the others is hardly known */
+#define OUTLIER_DEVIATIONS 5 /* robust ones; 3 in 100 runs of 10 normal blocks have such a one */
+
+static char *trend_text(const char *what, struct pqs_trend t, const char *per) {
+    return pqs_format("%s %+.3g us%s (p %.2g)", what, t.slope / 1e3, per, t.p_value);
+}
+
+/* What the blocks' own order says about a primary comparison: figures of the pairs, in order of blocks, and whether the arm
+ * ran after the baseline (1) or before it (-1). */
+static void find_in_blocks(struct pqs_model *m, const struct pqs_comparison *c, const double *of_baseline,
+                           const double *of_arm, const double *after, const double *block) {
+    const struct pqs_model_arm *arm = &m->arms[c->arm];
+    size_t n = c->paired.n, furthest;
+    if (n < PQS_MIN_BLOCKS)
+        return;
+    PQS_FREE double *delta = pqs_calloc(n, sizeof *delta);
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        delta[i] = of_arm[i] - of_baseline[i];
+        sum += after[i];
+    }
+    if (n <= BLOCKS_THIN)
+        add_finding(m, pqs_verdict_find("thin-interval"), arm, pqs_format("%zu valid blocks with the baseline", n), 0, 0);
+    struct pqs_trend drift = pqs_trend(block, delta, n), order = pqs_trend(after, delta, n);
+    if (drift.p_value < TREND_P)
+        add_finding(m, pqs_verdict_find("drift"), arm,
+                    trend_text("the difference in request p50 changes by", drift, " a block"), 0, 0);
+    if (fabs(sum) == (double)n)
+        add_finding(m, pqs_verdict_find("order"), arm,
+                    pqs_format("it ran %s the baseline in all %zu blocks", sum > 0 ? "after" : "before", n), 0, 0);
+    else if (order.p_value < TREND_P)
+        add_finding(m, pqs_verdict_find("order"), arm,
+                    trend_text("whichever of it and the baseline runs second has a request p50 changed by", order, ""), 0,
+                    0);
+    double away = pqs_furthest(delta, n, &furthest);
+    if (n >= OUTLIER_FROM && away > OUTLIER_DEVIATIONS)
+        add_finding(m, pqs_verdict_find("outlier"), arm,
+                    pqs_format("block %.0f's difference in request p50 is %+.3g us, %.0f robust deviations from the median "
+                               "of %+.3g us",
+                               block[furthest], delta[furthest] / 1e3, away, pqs_median(delta, n) / 1e3),
+                    0, 0);
+}
+
+static void find_level_drift(struct pqs_model *m) {
+    PQS_FREE double *block = pqs_calloc((size_t)m->blocks + 1, sizeof *block);
+    PQS_FREE double *level = pqs_calloc((size_t)m->blocks + 1, sizeof *level);
+    size_t n = 0;
+    for (uint32_t b = 0; m->n_arms > 1 && b < m->blocks; b++) {
+        const struct pqs_model_trial *t = find_trial(m, m->baseline, b);
+        if (!t || t->verdict == PQS_UNFIT)
+            continue;
+        block[n] = b;
+        level[n] = pqs_model_value(&t->trial->result, m->arms[m->baseline].class, &pqs_metrics[PQS_METRIC_PRIMARY]);
+        n += isfinite(level[n]) ? 1 : 0;
+    }
+    struct pqs_trend drift = pqs_trend(block, level, n);
+    if (n >= PQS_MIN_BLOCKS && drift.p_value < TREND_P)
+        add_finding(m, pqs_verdict_find("level-drift"), &m->arms[m->baseline],
+                    trend_text("its request p50 changes by", drift, " a block"), 0, 0);
+}
+
 static void compare(struct pqs_model *m, size_t arm, size_t metric) {
     struct pqs_comparison c = {.arm = arm, .metric = metric};
     PQS_FREE double *of_baseline = pqs_calloc((size_t)m->blocks + 1, sizeof *of_baseline);
     PQS_FREE double *of_arm = pqs_calloc((size_t)m->blocks + 1, sizeof *of_arm);
+    PQS_FREE double *after = pqs_calloc((size_t)m->blocks + 1, sizeof *after);
+    PQS_FREE double *block = pqs_calloc((size_t)m->blocks + 1, sizeof *block);
     bool supported = true;
     for (uint32_t b = 0; b < m->blocks; b++) {
         const struct pqs_model_trial *tb = find_trial(m, m->baseline, b), *ta = find_trial(m, arm, b);
@@ -374,6 +461,8 @@ static void compare(struct pqs_model *m, size_t arm, size_t metric) {
             continue; /* a block that loses an arm loses the pair */
         of_baseline[c.pairs] = pqs_model_value(&tb->trial->result, m->arms[m->baseline].class, &pqs_metrics[metric]);
         of_arm[c.pairs] = pqs_model_value(&ta->trial->result, m->arms[arm].class, &pqs_metrics[metric]);
+        after[c.pairs] = ta > tb ? 1 : -1; /* trials are in the order of execution */
+        block[c.pairs] = b;
         supported = supported && isfinite(of_baseline[c.pairs]) && isfinite(of_arm[c.pairs]);
         c.pairs++;
     }
@@ -398,6 +487,8 @@ static void compare(struct pqs_model *m, size_t arm, size_t metric) {
     if (metric == PQS_METRIC_PRIMARY && c.pairs < PQS_MIN_BLOCKS)
         add_finding(m, pqs_verdict_find("few-blocks"), &m->arms[arm],
                     pqs_format("%zu valid block%s with the baseline", c.pairs, c.pairs == 1 ? "" : "s"), 0, 0);
+    if (metric == PQS_METRIC_PRIMARY)
+        find_in_blocks(m, &c, of_baseline, of_arm, after, block);
 }
 
 const struct pqs_comparison *pqs_model_comparison(const struct pqs_model *m, size_t arm, size_t metric) {
@@ -460,6 +551,7 @@ struct pqs_model *pqs_model_new(const struct pqs_run *run) {
             if (pqs_metrics[k].compared)
                 compare(m, i, k);
     }
+    find_level_drift(m);
     find_environment_changes(m);
     if (pqs_model_unfit(m))
         m->verdict = PQS_UNFIT;

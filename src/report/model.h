@@ -63,6 +63,8 @@ struct pqs_model_arm {
     struct pqs_figure metrics[PQS_METRICS]; /* of the headline class */
     struct pqs_latency latency[PQS_CLASSES][PQS_PHASES];
     double offered_per_s, achieved_per_s;
+    double client_busy, server_busy; /* the load under which CPU was measured: parts of one thread's time, means over trials;
+                                      * the client's is that of its busiest thread, the server's of all its threads */
 };
 
 struct pqs_comparison {

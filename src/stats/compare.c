@@ -97,6 +97,36 @@ double pqs_t_quantile(double p, double df) {
     return (double)(p < 0.5 ? -high : high);
 }
 
+struct pqs_trend pqs_trend(const double *x, const double *y, size_t n) {
+    double mean_x = pqs_mean(x, n), mean_y = pqs_mean(y, n), xx = 0, xy = 0, rest = 0;
+    for (size_t i = 0; i < n; i++) {
+        xx += (x[i] - mean_x) * (x[i] - mean_x);
+        xy += (x[i] - mean_x) * (y[i] - mean_y);
+    }
+    if (n < 3 || !(xx > 0))
+        return (struct pqs_trend){NAN, NAN};
+    double slope = xy / xx;
+    for (size_t i = 0; i < n; i++) {
+        double r = y[i] - mean_y - slope * (x[i] - mean_x);
+        rest += r * r;
+    }
+    double t = fabs(slope) / sqrt(rest / (double)(n - 2) / xx);
+    double p = slope == 0 ? 1 : isinf(t) ? 0 : (double)(2 * upper_tail(t, (long double)(n - 2)));
+    return (struct pqs_trend){slope, p};
+}
+
+double pqs_furthest(const double *x, size_t n, size_t *ret_index) {
+    PQS_FREE double *away = pqs_calloc(n + 1, sizeof *away);
+    double median = pqs_median(x, n);
+    *ret_index = 0;
+    for (size_t i = 0; i < n; i++) {
+        away[i] = fabs(x[i] - median);
+        *ret_index = away[i] > away[*ret_index] ? i : *ret_index;
+    }
+    double deviation = 1.4826 * pqs_median(away, n);
+    return n >= 3 && deviation > 0 ? away[*ret_index] / deviation : NAN;
+}
+
 /* How many sign flips of d have a sum at least as far from zero as the sum of d: of all flips numbered below `flips`, or
  * with rng of that many drawn ones. */
 static uint64_t count_extreme(const double *d, size_t n, uint64_t flips, struct pqs_rng *rng) {

@@ -29,6 +29,19 @@ void pqs_compare(const double *baseline, const double *arm, size_t n, uint64_t s
  * |x| < 1e6. */
 double pqs_t_quantile(double p, double df);
 
+/* Least-squares slope of y over x with the two-sided p of its t test, n-2 degrees of freedom. NAN for n < 3 or when all x are
+ * equal; points that lie on a line have p 0, or 1 when it is level. With x = -1 and 1 it is half the difference of two
+ * groups' means, and the test is the two-sample t test. */
+struct pqs_trend {
+    double slope, p_value;
+};
+struct pqs_trend pqs_trend(const double *x, const double *y, size_t n);
+
+/* How far the value furthest from the median lies from it, in robust standard deviations (1.4826 times the median absolute
+ * deviation, which is the standard deviation of normal values); *ret_index is that value's. NAN for n < 3 or when more than
+ * half of the values are equal. */
+double pqs_furthest(const double *x, size_t n, size_t *ret_index);
+
 double pqs_mean(const double *x, size_t n);   /* NAN for n == 0 */
 double pqs_sd(const double *x, size_t n);     /* sample standard deviation; NAN for n < 2 */
 double pqs_median(const double *x, size_t n); /* NAN for n == 0 or a NAN among x; does not change x */

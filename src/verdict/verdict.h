@@ -41,7 +41,7 @@ struct pqs_finding {
     const struct pqs_verdict *verdict;
     char text[256];
 };
-#define PQS_FINDINGS_MAX 32
+#define PQS_FINDINGS_MAX 40
 
 /* The headline class: full handshakes; where there are none resumed ones, then those with a retry; full when there is
  * nothing. */

@@ -24,7 +24,7 @@ use_main() {
 
 @test "main comparison: exit 0, both arms fit, one table, one sentence" {
     use_main
-    says "Request latency" "X25519MLKEM768" "## Verdict" "to the median request" "Results: main"
+    says "Request latency" "X25519MLKEM768" "## Verdict" "the median request" "Results: main"
     [ "$(grep -c '^| p50' main.out)" -eq 1 ]
     status=$(cat main.status)
     measured main.json

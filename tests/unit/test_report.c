@@ -114,10 +114,11 @@ static void make_run(struct pqs_run *run, const struct shape *s) {
         snprintf(arm->levels[0].level, sizeof arm->levels[0].level, "%s", s->arms[i]);
     }
     for (uint32_t block = 0; block < s->blocks; block++) {
-        for (size_t i = 0; i < s->n_arms; i++) {
+        for (size_t k = 0; k < s->n_arms; k++) {
+            size_t i = (k + block / 2) % s->n_arms; /* each arm first in some blocks, whatever the wobble */
             PQS_GROW(run->trials, run->n_trials, run->cap_trials);
             struct pqs_trial *t = &run->trials[run->n_trials++];
-            *t = (struct pqs_trial){.arm = (uint32_t)i, .block = block, .position = (uint32_t)i};
+            *t = (struct pqs_trial){.arm = (uint32_t)i, .block = block, .position = (uint32_t)k};
             fill_trial(t, s, i, block);
         }
     }
@@ -721,6 +722,164 @@ static void test_classes(void **state) {
     pqs_run_release(&run);
 }
 
+/* ---- what the order of the blocks says ---- */
+
+/* A run whose request figures of arm 1 are moved: by block, by being second in the block, and in one block. */
+struct moves {
+    double us_per_block;
+    double us_level_per_block, us_second, us_block_4;
+    bool blocked;        /* all trials of arm 0, then all of arm 1 */
+    bool baseline_first; /* in every block */
+};
+
+static void add_us(struct pqs_trial *t, double us) {
+    struct pqs_result *r = &t->result;
+    for (size_t k = 0; k < r->n_hists; k++) {
+        if (r->hists[k].class != PQS_CLASS_FULL || r->hists[k].phase != PQS_PHASE_REQUEST)
+            continue;
+        double ns[100]; /* a hundred figures with the old median */
+        double p50 = pqs_hist_quantile(r->hists[k].hist, 0.5);
+        for (size_t i = 0; i < PQS_COUNT(ns); i++)
+            ns[i] = p50 + 1e3 * us;
+        pqs_hist_free(r->hists[k].hist);
+        r->hists[k] = r->hists[--r->n_hists];
+        add_hist(r, PQS_CLASS_FULL, PQS_PHASE_REQUEST, ns, PQS_COUNT(ns), 1);
+        return;
+    }
+}
+
+static int by_arm(const void *a, const void *b) {
+    const struct pqs_trial *x = a, *y = b;
+    return x->arm != y->arm ? (x->arm > y->arm) - (x->arm < y->arm) : (x->block > y->block) - (x->block < y->block);
+}
+
+static int by_block_then_arm(const void *a, const void *b) {
+    const struct pqs_trial *x = a, *y = b;
+    return x->block != y->block ? (x->block > y->block) - (x->block < y->block) : (x->arm > y->arm) - (x->arm < y->arm);
+}
+
+static json_t *render_moved(const struct moves *moves, uint32_t blocks, char **ret_text) {
+    struct shape s = main_comparison;
+    s.blocks = blocks;
+    s.samples = 400;
+    struct pqs_run run = {0};
+    make_run(&run, &s);
+    for (size_t i = 0; i < run.n_trials; i++) {
+        struct pqs_trial *t = &run.trials[i];
+        double us = moves->us_level_per_block * t->block + (t->position == 1 ? moves->us_second : 0);
+        if (t->arm == 1)
+            us += moves->us_per_block * t->block + (t->block == 4 ? moves->us_block_4 : 0);
+        add_us(t, us);
+    }
+    if (moves->blocked || moves->baseline_first)
+        qsort(run.trials, run.n_trials, sizeof *run.trials, moves->blocked ? by_arm : by_block_then_arm);
+    json_t *json = render_json(&run);
+    if (ret_text)
+        *ret_text = render_text(&run);
+    pqs_run_release(&run);
+    return json;
+}
+
+/* Each move is found, and nothing else is. */
+static void test_order_of_blocks(void **state) {
+    (void)state;
+    static const char *const ids[] = {"drift", "order", "level-drift", "outlier", "thin-interval"};
+    static const struct {
+        struct moves moves;
+        uint32_t blocks;
+        const char *found, *arm, *text;
+    } cases[] = {
+        {.moves = {0}, .blocks = 10},
+        {.moves = {.us_per_block = 60},
+         .blocks = 10,
+         .found = "drift",
+         .arm = "X25519MLKEM768",
+         .text = "the difference in request p50 changes by +"},
+        {.moves = {.us_level_per_block = 60},
+         .blocks = 10,
+         .found = "level-drift",
+         .arm = "X25519",
+         .text = "its request p50 changes by +"},
+        {.moves = {.us_level_per_block = -40},
+         .blocks = 10,
+         .found = "level-drift",
+         .arm = "X25519",
+         .text = "its request p50 changes by -"},
+        {.moves = {.us_second = 200},
+         .blocks = 10,
+         .found = "order",
+         .arm = "X25519MLKEM768",
+         .text = "whichever of it and the baseline runs second"},
+        {.moves = {.baseline_first = true},
+         .blocks = 10,
+         .found = "order",
+         .arm = "X25519MLKEM768",
+         .text = "it ran after the baseline in all 10 blocks"},
+        {.moves = {.blocked = true},
+         .blocks = 10,
+         .found = "order",
+         .arm = "X25519MLKEM768",
+         .text = "it ran after the baseline in all 10 blocks"},
+        {.moves = {.us_block_4 = 2000},
+         .blocks = 10,
+         .found = "outlier",
+         .arm = "X25519MLKEM768",
+         .text = "block 4's difference in request p50 is +2"},
+        {.moves = {0}, .blocks = 8},
+        {.moves = {0},
+         .blocks = 7,
+         .found = "thin-interval",
+         .arm = "X25519MLKEM768",
+         .text = "7 valid blocks with the baseline"},
+        {.moves = {0},
+         .blocks = 5,
+         .found = "thin-interval",
+         .arm = "X25519MLKEM768",
+         .text = "5 valid blocks with the baseline"},
+        {.moves = {0}, .blocks = 4}, /* few-blocks says more */
+        {.moves = {.us_per_block = 600, .us_second = 600}, .blocks = 4},
+    };
+    for (size_t i = 0; i < PQS_COUNT(cases); i++) {
+        json_t *json = render_moved(&cases[i].moves, cases[i].blocks, NULL);
+        for (size_t k = 0; k < PQS_COUNT(ids); k++) {
+            const char *text = finding_of(json, ids[k], NULL);
+            bool wanted = cases[i].found && strcmp(ids[k], cases[i].found) == 0;
+            if (wanted != (text != NULL))
+                fail_msg("case %zu: %s %s: %s", i, ids[k], wanted ? "is missing" : "is not wanted", text ? text : "");
+            if (wanted &&
+                (!finding_of(json, ids[k], cases[i].arm) || strncmp(text, cases[i].text, strlen(cases[i].text)) != 0))
+                fail_msg("case %zu: \"%s\" should begin with \"%s\"", i, text, cases[i].text);
+        }
+        json_decref(json);
+    }
+    /* What a slope says is its value: 60 us a block, within what the wobble hides. */
+    json_t *json = render_moved(&cases[1].moves, 10, NULL);
+    double us = strtod(strpbrk(finding_of(json, "drift", NULL), "+"), NULL);
+    assert_true(us > 50 && us < 70);
+    json_decref(json);
+    PQS_FREE char *said = NULL;
+    json_decref(render_moved(&cases[9].moves, 7, &said));
+    assert_width(said, 100);
+    assert_says(said, "warning, thin-interval: 7 valid blocks with the baseline.");
+}
+
+/* CPU stands beside the load under which it was measured. */
+static void test_load_of_cpu(void **state) {
+    (void)state;
+    struct pqs_run run = {0};
+    make_run(&run, &main_comparison);
+    json_t *json = render_json(&run);
+    assert_true(fabs(number(at(json, "arms", "0", "cpu_ns", "client_busy", NULL)) - 0.1) < 1e-9);
+    /* 3000 x 180 us in 10.005 s of one thread, less or more by the wobble. */
+    assert_true(fabs(number(at(json, "arms", "0", "cpu_ns", "server_busy", NULL)) - 0.054) < 0.003);
+    json_decref(json);
+    PQS_FREE char *text = render_text(&run);
+    assert_says(text, "CPU per handshake is that of the load shown");
+    assert_says(text, "| client busy");
+    assert_says(text, "| server busy");
+    pqs_run_release(&run);
+}
+
 static void test_hostile_names(void **state) {
     (void)state;
     static const char *const hostile[] = {"a|b \"quoted\" <i>", "line\nbreak\x1b[31m \\ `x` \xff"};
@@ -822,6 +981,8 @@ int main(void) {
         cmocka_unit_test(test_undeclared_and_changes),
         cmocka_unit_test(test_foreign_insecure),
         cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_order_of_blocks),
+        cmocka_unit_test(test_load_of_cpu),
         cmocka_unit_test(test_hostile_names),
         cmocka_unit_test(test_other_numbers_of_arms),
         cmocka_unit_test(test_schema_refuses),

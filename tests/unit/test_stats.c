@@ -730,6 +730,46 @@ static void permutation_p_is_sampled_above_16_pairs(void **state) {
     assert_near(compare_to_zero(d, 70).p_value, 2. / 4096, 4 * 0.000156);
 }
 
+/* y = 1 2 4 4 over x = 0 1 2 3: xx 5, xy 5.5, slope 1.1, residuals -0.1 -0.2 0.7 -0.4, rest 0.7; s^2 = 0.35,
+ * t = 1.1 / sqrt(0.35 / 5) = 4.1576. With 2 degrees of freedom P(|T| > t) = 1 - t / sqrt(2 + t^2). */
+static void trend_by_hand(void **state) {
+    (void)state;
+    static const double x[] = {0, 1, 2, 3}, y[] = {1, 2, 4, 4}, level[] = {7, 7, 7, 7}, line[] = {5, 3, 1, -1};
+    struct pqs_trend t = pqs_trend(x, y, 4);
+    double want_t = 1.1 / sqrt(0.35 / 5);
+    assert_near(t.slope, 1.1, 1e-12);
+    assert_near(t.p_value, 1 - want_t / sqrt(2 + want_t * want_t), 1e-12);
+    t = pqs_trend(x, level, 4);
+    assert_exactly(t.slope, 0);
+    assert_exactly(t.p_value, 1);
+    t = pqs_trend(x, line, 4);
+    assert_exactly(t.slope, -2);
+    assert_exactly(t.p_value, 0);
+    assert_nan(pqs_trend(level, y, 4).slope); /* nothing varies along x */
+    assert_nan(pqs_trend(x, y, 2).p_value);
+    assert_nan(pqs_trend(x, y, 0).slope);
+    /* Groups -1: 1 2, 1: 4 4: half of 2.5; pooled s^2 = 0.5 / 2, t = 2.5 / sqrt(0.25) = 5. */
+    static const double group[] = {-1, -1, 1, 1};
+    t = pqs_trend(group, y, 4);
+    assert_near(t.slope, 1.25, 1e-12);
+    assert_near(t.p_value, 1 - 5 / sqrt(27), 1e-12);
+}
+
+static void furthest_by_hand(void **state) {
+    (void)state;
+    size_t i;
+    static const double x[] = {3, 1, 2, 20, 4}; /* median 3, deviations 0 2 1 17 1: their median 1 */
+    assert_near(pqs_furthest(x, 5, &i), 17 / 1.4826, 1e-12);
+    assert_int_equal(i, 3);
+    static const double low[] = {3, 1, 2, -20, 4}; /* median 2 */
+    assert_near(pqs_furthest(low, 5, &i), 22 / (1.4826 * 1), 1e-12);
+    assert_int_equal(i, 3);
+    static const double equal[] = {5, 5, 5, 9};
+    assert_nan(pqs_furthest(equal, 4, &i));
+    assert_nan(pqs_furthest(x, 2, &i));
+    assert_nan(pqs_furthest(x, 0, &i));
+}
+
 static double normal(struct pqs_rng *rng) { /* Box and Muller */
     double u = 1 - pqs_rng_unit(rng), v = pqs_rng_unit(rng);
     return sqrt(-2 * log(u)) * cos(2 * acos(-1) * v);
@@ -763,6 +803,24 @@ static void interval_covers_95_percent(void **state) {
     assert_in_range(differ, 60, 140);
     assert_int_equal(differ, 2000 - covered);
     assert_in_range(p_below, 60, 140);
+}
+
+/* On 2,000 runs without any trend, p is below 5 % in 5 % of them; a robust deviation over 5 is rarer than 1 in 20. */
+static void trend_alarms_are_as_rare_as_they_say(void **state) {
+    (void)state;
+    size_t below = 0, outliers = 0, ignored;
+    for (uint64_t run = 0; run < 2000; run++) {
+        struct pqs_rng rng = pqs_rng_stream(SEED, "trend", run, 0);
+        double x[10], y[10];
+        for (size_t i = 0; i < 10; i++) {
+            x[i] = (double)i;
+            y[i] = normal(&rng);
+        }
+        below += pqs_trend(x, y, 10).p_value < 0.05;
+        outliers += pqs_furthest(y, 10, &ignored) > 5;
+    }
+    assert_in_range(below, 60, 140);
+    assert_in_range(outliers, 20, 100);
 }
 
 static void detectable_difference_is_seen_80_percent_of_the_time(void **state) {
@@ -801,6 +859,9 @@ int main(void) {
         cmocka_unit_test(interval_over_zero_is_no_difference),
         cmocka_unit_test(permutation_p_is_exact),
         cmocka_unit_test(permutation_p_is_sampled_above_16_pairs),
+        cmocka_unit_test(trend_by_hand),
+        cmocka_unit_test(furthest_by_hand),
+        cmocka_unit_test(trend_alarms_are_as_rare_as_they_say),
         cmocka_unit_test(interval_covers_95_percent),
         cmocka_unit_test(detectable_difference_is_seen_80_percent_of_the_time),
     };
