@@ -152,11 +152,18 @@ static void add_differences(const struct pqs_result *before, const struct pqs_re
     }
 }
 
+/* What a server says when it stops is about its whole life, but for the machine's state. */
+static void add_facts_after(const struct pqs_result *stopped, struct pqs_result *r) {
+    for (size_t i = 0; i < stopped->n_facts; i++)
+        if (strncmp(stopped->facts[i].name, "env_after.", strlen("env_after.")) == 0)
+            pqs_result_fact(r, PQS_SERVER, stopped->facts[i].name, stopped->facts[i].value, 1);
+}
+
 int pqs_pair_measure(struct pqs_pair *pair, struct pqs_progress *progress, struct pqs_result *ret_r, struct pqs_err *err) {
     const struct pqs_schedule *schedule = &pair->client_spec.schedule;
     bool own_server = pair->options->own_server;
     struct window w = {.pair = pair, .progress = progress, .r = ret_r};
-    struct pqs_result before = {0}, after = {0};
+    struct pqs_result before = {0}, after = {0}, stopped = {0};
     int rc = stage(&w, "warm-up", PQS_MSG_WARMUP, schedule->warmup_ns, &pair->warmup, err);
     if (rc == 0 && own_server)
         rc = mark(pair, &before, err);
@@ -166,11 +173,13 @@ int pqs_pair_measure(struct pqs_pair *pair, struct pqs_progress *progress, struc
         rc = mark(pair, &after, err);
     if (rc == 0 && own_server) {
         add_differences(&before, &after, ret_r);
-        rc = pqs_worker_ask(&pair->server, PQS_MSG_STOP, NULL, PQS_MSG_DONE, schedule->timeout_ns + MARGIN_NS, NULL, NULL,
-                            err);
+        rc = pqs_worker_ask(&pair->server, PQS_MSG_STOP, NULL, PQS_MSG_DONE, schedule->timeout_ns + MARGIN_NS, NULL,
+                            &stopped, err);
+        add_facts_after(&stopped, ret_r);
     }
     pqs_result_release(&before);
     pqs_result_release(&after);
+    pqs_result_release(&stopped);
     return rc;
 }
 
