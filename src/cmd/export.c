@@ -66,10 +66,10 @@ const struct pqs_command pqs_command_export = {
     .name = "export",
     .summary = "write a run's raw data as CSV or HdrHistogram log",
     .arguments = "DIR --samples|--histograms",
-    .about = "Writes what DIR/run.db holds for other programs. --samples: CSV (RFC 4180) with a header and one row\n"
-             "per connection that was started in the window of a trial. --histograms: an HdrHistogram log (V1.3)\n"
-             "with one line per trial, class and phase, tagged ARM/CLASS/PHASE; any HdrHistogram reads it.\n"
-             "docs/RESULTS.md explains every column.",
+    .about = "Writes what DIR/run.db holds for other programs. --samples: CSV (RFC 4180) with a header and one\n"
+             "row per connection that was started in the window of a trial. --histograms: an HdrHistogram log\n"
+             "(V1.3) with one line per trial, class and phase, tagged ARM/CLASS/PHASE; any HdrHistogram reads\n"
+             "it. docs/RESULTS.md explains every column.",
     .example = "pqshake export runs/20261130T194844Z-tls --samples --out connections.csv",
     .options = options,
     .options_size = sizeof(struct export),

@@ -28,9 +28,9 @@ const struct pqs_command pqs_command_report = {
     .name = "report",
     .summary = "render a run again from its run.db",
     .arguments = "DIR",
-    .about = "Computes figures, verdicts and comparisons from DIR/run.db alone and prints them as the run did, also\n"
-             "for a run that was interrupted, killed or goes on: its finished trials count. DIR stays as it is\n"
-             "unless --write is given. The exit status is 4 when the data is unfit.",
+    .about = "Computes figures, verdicts and comparisons from DIR/run.db alone and prints them as the run did,\n"
+             "also for a run that was interrupted, killed or goes on: its finished trials count. DIR stays as\n"
+             "it is unless --write is given. The exit status is 4 when the data is unfit.",
     .example = "pqshake report runs/20261130T194844Z-tls --json summary.json",
     .options = options,
     .options_size = sizeof(struct report),
