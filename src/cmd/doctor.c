@@ -74,7 +74,7 @@ static void sample_neighbours(struct pqs_result *facts) {
         say_number(facts, "sample_runnable", tasks / looks);
     if (steal_ms < 0 || steal_end_ms < 0)
         return;
-    say_number(facts, "sample_ms", (double)((pqs_now_ns() - begin_ns) / PQS_NS_PER_MS));
+    say_number(facts, "sample_ms", (double)(pqs_now_ns() - begin_ns) / (double)PQS_NS_PER_MS);
     say_number(facts, "sample_steal_ms", (double)(steal_end_ms - steal_ms));
 }
 

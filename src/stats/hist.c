@@ -238,8 +238,8 @@ void pqs_hist_encode_base64(const struct pqs_hist *h, struct pqs_buf *out) {
         uint32_t bits = (uint32_t)plain.data[i] << 16;
         bits |= n > 1 ? (uint32_t)plain.data[i + 1] << 8 : 0;
         bits |= n > 2 ? (uint32_t)plain.data[i + 2] : 0;
-        const char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63], n > 1 ? digits[bits >> 6 & 63] : '=',
-                              n > 2 ? digits[bits & 63] : '='};
+        char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63], digits[bits >> 6 & 63], digits[bits & 63]};
+        memset(four + 1 + n, '=', 3 - n);
         pqs_buf_add(out, four, sizeof four);
     }
 }
