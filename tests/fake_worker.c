@@ -128,6 +128,11 @@ static void handle(const char *role, enum pqs_message type, const struct pqs_buf
     case PQS_MSG_MARK:
         mark();
         break;
+    case PQS_MSG_STOP:
+        pqs_result_fact(&none, PQS_SERVER, "env_after.load1", "0.50", 1);
+        pqs_result_fact(&none, PQS_SERVER, "of its whole life", "yes", 1);
+        answer(PQS_MSG_DONE, &none);
+        break;
     default:
         answer(PQS_MSG_DONE, &none);
     }

@@ -87,17 +87,29 @@ static unsigned core_of(unsigned cpu) {
     return cpu;
 }
 
-void pqs_cpu_split(char ret_first[static PQS_CPU_LIST_MAX], char ret_second[static PQS_CPU_LIST_MAX]) {
-    struct cpus all, cores = {0}, first = {0}, second = {0};
-    allowed(&all);
+/* Each core by its lowest CPU. */
+static unsigned find_cores(const struct cpus *all, struct cpus *ret_cores) {
+    *ret_cores = (struct cpus){0};
     for (unsigned cpu = 0; cpu < CPUS; cpu++)
-        if (has(&all, cpu))
-            add(&cores, core_of(cpu));
-    int n_cores = CPU_COUNT_S(sizeof cores.set, cores.set);
+        if (has(all, cpu))
+            add(ret_cores, core_of(cpu));
+    return (unsigned)CPU_COUNT_S(sizeof ret_cores->set, ret_cores->set);
+}
+
+unsigned pqs_cpu_cores(void) {
+    struct cpus all, cores;
+    allowed(&all);
+    return find_cores(&all, &cores);
+}
+
+void pqs_cpu_split(char ret_first[static PQS_CPU_LIST_MAX], char ret_second[static PQS_CPU_LIST_MAX]) {
+    struct cpus all, cores, first = {0}, second = {0};
+    allowed(&all);
+    unsigned n_cores = find_cores(&all, &cores);
     for (unsigned cpu = 0; cpu < CPUS && n_cores > 1; cpu++) {
         if (!has(&all, cpu))
             continue;
-        int rank = 0; /* of its core, in order of the lowest CPU */
+        unsigned rank = 0; /* of its core, in order of the lowest CPU */
         for (unsigned core = 0, own = core_of(cpu); core < own; core++)
             rank += has(&cores, core);
         add(rank < n_cores / 2 ? &first : &second, cpu);

@@ -13,6 +13,9 @@
  * With one core both lists are empty strings (no pinning). ret_first gets the lower half. Lists are as taskset -c takes. */
 void pqs_cpu_split(char ret_first[static PQS_CPU_LIST_MAX], char ret_second[static PQS_CPU_LIST_MAX]);
 
+/* How many physical cores the CPUs that this process may run on belong to (unknown topology: every CPU is a core). */
+unsigned pqs_cpu_cores(void);
+
 /* Pins the calling process (call before threads start; threads inherit). "" does nothing. */
 PQS_MUST_CHECK int pqs_cpu_pin(const char *list, struct pqs_err *err);
 

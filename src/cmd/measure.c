@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "live.h"
-#include "report/report.h"
+#include "render.h"
 #include "run/run.h"
 #include "run/tls.h"
 
@@ -80,19 +80,6 @@ static int check_sides(const struct pqs_measure *o, struct pqs_err *err) {
     return 0;
 }
 
-/* A report that cannot be written must not be found out after the measurement. */
-static int check_json(const char *path, struct pqs_err *err) {
-    if (!path || strcmp(path, "-") == 0)
-        return 0;
-    const char *slash = strrchr(path, '/');
-    PQS_FREE char *dir = slash ? pqs_format("%.*s", (int)(slash - path + 1), path) : pqs_strdup(".");
-    if (!*path || (slash && !slash[1]))
-        return pqs_fail(err, PQS_E_USAGE, "--json \"%s\" is no file name", path);
-    if (access(dir, W_OK | X_OK))
-        return pqs_fail_sys(err, PQS_E_USAGE, errno, "--json: cannot write to %s", path);
-    return 0;
-}
-
 static int check_options(const struct measurement *m, struct pqs_err *err) {
     const struct pqs_measure *o = m->o;
     int rc = check_sides(o, err);
@@ -134,7 +121,7 @@ static int check_options(const struct measurement *m, struct pqs_err *err) {
     if (o->max_inflight > 0 && o->max_inflight < o->threads)
         return pqs_fail(err, PQS_E_USAGE, "--max-inflight %llu is less than one connection for each of --threads %llu",
                         (unsigned long long)o->max_inflight, (unsigned long long)o->threads);
-    return check_json(o->json, err);
+    return pqs_check_out("json", o->json, err);
 }
 
 static int make_arms(struct measurement *m, struct pqs_err *err) {
@@ -340,44 +327,6 @@ static int run_plan(struct measurement *m, size_t *ret_stored, struct pqs_err *e
     return rc;
 }
 
-static int write_report(const struct measurement *m, const struct pqs_model *model, struct pqs_err *err) {
-    PQS_BUF json = {0}, text = {0};
-    pqs_report_json(model, &json);
-    pqs_report_markdown(model, &text);
-    const char *to = m->o->json;
-    bool json_out = to && strcmp(to, "-") == 0;
-    const struct pqs_buf *out = json_out ? &json : &text;
-    fwrite(out->data, 1, out->len, stdout);
-    if (json_out)
-        pqs_say("results in %s", m->out_dir);
-    else
-        printf("\nResults: %s (run.db, summary.json, summary.md)\n", m->out_dir);
-
-    PQS_FREE char *json_path = pqs_format("%s/summary.json", m->out_dir);
-    PQS_FREE char *text_path = pqs_format("%s/summary.md", m->out_dir);
-    int rc = pqs_write_file(json_path, 0644, json.data, json.len, err);
-    if (rc == 0)
-        rc = pqs_write_file(text_path, 0644, text.data, text.len, err);
-    if (rc == 0 && to && !json_out)
-        rc = pqs_write_file(to, 0644, json.data, json.len, err);
-    if (rc == 0 && pqs_model_unfit(model))
-        rc = pqs_fail(err, PQS_E_UNFIT, "the data is unfit for the question: the report says why");
-    return rc;
-}
-
-/* Everything is rendered from what is on disk, so that it is there. */
-static int report(const struct measurement *m, struct pqs_err *err) {
-    struct pqs_run run = {0};
-    int rc = pqs_store_read(m->out_dir, &run, err);
-    if (rc)
-        return rc;
-    struct pqs_model *model = pqs_model_new(&run);
-    rc = write_report(m, model, err);
-    pqs_model_free(model);
-    pqs_run_release(&run);
-    return rc;
-}
-
 static int measure(struct measurement *m, struct pqs_err *err) {
     int rc = check_options(m, err);
     if (rc == 0)
@@ -390,10 +339,10 @@ static int measure(struct measurement *m, struct pqs_err *err) {
     size_t stored = 0;
     rc = run_plan(m, &stored, err);
     if (rc == 0)
-        return report(m, err);
+        return pqs_render(m->out_dir, m->o->json, true, err);
     /* The run could not go on, but what was finished is worth showing. */
     struct pqs_err second = {0};
-    if (stored > 0 && report(m, &second) != 0 && second.code != PQS_E_UNFIT)
+    if (stored > 0 && pqs_render(m->out_dir, m->o->json, true, &second) != 0 && second.code != PQS_E_UNFIT)
         pqs_say("%s", second.msg);
     if (stored == 0 && !m->o->out) { /* nothing was kept: the directories go when they are empty */
         (void)rmdir(m->out_dir);

@@ -34,9 +34,23 @@ static void write_tool(struct pqs_json *j, const struct pqs_model *m) {
     pqs_json_end_object(j);
 }
 
+/* The facts whose name starts with prefix, without it. */
+static void write_machine(struct pqs_json *j, const char *key, const struct pqs_result *r, enum pqs_side side,
+                          const char *prefix) {
+    pqs_json_object(j, key);
+    for (size_t i = 0; i < r->n_facts; i++) {
+        const struct pqs_fact *f = &r->facts[i];
+        if (f->side == side && strncmp(f->name, prefix, strlen(prefix)) == 0)
+            pqs_json_str(j, f->name + strlen(prefix), f->value);
+    }
+    pqs_json_end_object(j);
+}
+
 static void write_environment(struct pqs_json *j, const struct pqs_model *m) {
-    static const char env[] = "env.";
-    const struct pqs_trial *first = pqs_model_first(m);
+    const struct pqs_trial *first = pqs_model_first(m), *last = first;
+    for (size_t i = 0; i < m->n_trials; i++)
+        if (m->trials[i].trial->state == PQS_TRIAL_FINISHED)
+            last = m->trials[i].trial;
     pqs_json_object(j, "environment");
     for (enum pqs_side side = PQS_CLIENT; side <= PQS_SERVER; side++) {
         if (!first || !pqs_result_fact_of(&first->result, side, "stack", NULL)) {
@@ -47,13 +61,8 @@ static void write_environment(struct pqs_json *j, const struct pqs_model *m) {
         write_library(j, "library", first, side);
         pqs_json_str(j, "threads", pqs_result_fact_of(&first->result, side, "threads", NULL));
         pqs_json_str(j, "cpus", pqs_result_fact_of(&first->result, side, "cpus", NULL));
-        pqs_json_object(j, "machine");
-        for (size_t i = 0; i < first->result.n_facts; i++) {
-            const struct pqs_fact *f = &first->result.facts[i];
-            if (f->side == side && strncmp(f->name, env, strlen(env)) == 0)
-                pqs_json_str(j, f->name + strlen(env), f->value);
-        }
-        pqs_json_end_object(j);
+        write_machine(j, "machine", &first->result, side, "env.");
+        write_machine(j, "machine_after", &last->result, side, "env_after.");
         pqs_json_end_object(j);
     }
     pqs_json_str(j, "changed", *m->changed ? m->changed : NULL);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/machine.h"
 #include "base/mem.h"
 #include "stats/hist.h"
 
@@ -346,34 +347,42 @@ static void find_undeclared(struct pqs_model *m, const struct pqs_model_arm *arm
         add_finding(m, pqs_verdict_find("undeclared"), arm, pqs_strdup(pqs_buf_text(&text)), 0, 0);
 }
 
-/* Facts that describe the place of measurement and do not move by themselves. */
-static bool describes_place(const char *name) {
+/* The name of a fact that describes the place of measurement and does not move by itself, as it was when its trial began;
+ * NULL for others. */
+static const char *name_of_place(const char *name, char ret[static 64]) {
     static const char *const library[] = {"stack", "header_version", "library_version", "library", "build_id"};
+    static const char before[] = "env.", after[] = "env_after.";
     for (size_t i = 0; i < PQS_COUNT(library); i++)
         if (strcmp(name, library[i]) == 0)
-            return true;
-    return strncmp(name, "env.", 4) == 0 && strcmp(name, "env.steal_ms") != 0 && strcmp(name, "env.load1") != 0;
+            return name;
+    const char *what = strncmp(name, before, strlen(before)) == 0 ? name + strlen(before)
+                       : strncmp(name, after, strlen(after)) == 0 ? name + strlen(after)
+                                                                  : NULL;
+    if (!what || pqs_machine_moves(what))
+        return NULL;
+    snprintf(ret, 64, "%s%s", before, what);
+    return ret;
 }
 
-/* Each trial against the first of its arm: arms may differ from each other (that is "undeclared"), one arm may not. */
+/* Each trial, begin and end, against the first of its arm: arms may differ from each other (that is "undeclared"), one arm
+ * may not. */
 static void find_environment_changes(struct pqs_model *m) {
     PQS_BUF names = {0};
     for (size_t i = 0; i < m->n_trials; i++) {
         const struct pqs_trial *t = m->trials[i].trial, *first = NULL;
-        for (size_t k = 0; k < i && !first; k++)
+        for (size_t k = 0; k <= i && !first; k++)
             if (m->trials[k].trial->arm == t->arm && m->trials[k].trial->state == PQS_TRIAL_FINISHED)
                 first = m->trials[k].trial;
-        if (!first || t->state != PQS_TRIAL_FINISHED)
-            continue;
-        for (size_t k = 0; k < t->result.n_facts; k++) {
+        for (size_t k = 0; k < t->result.n_facts && t->state == PQS_TRIAL_FINISHED; k++) {
             const struct pqs_fact *f = &t->result.facts[k];
-            const char *before = pqs_result_fact_of(&first->result, f->side, f->name, NULL);
-            if (!describes_place(f->name) || (before && strcmp(before, f->value) == 0))
+            char place[64], shown[96];
+            const char *name = name_of_place(f->name, place);
+            const char *before = name ? pqs_result_fact_of(&first->result, f->side, name, NULL) : NULL;
+            if (!name || (before && strcmp(before, f->value) == 0))
                 continue;
-            char name[96];
-            snprintf(name, sizeof name, "%s %s;", pqs_side_names[f->side], f->name);
-            if (!strstr(pqs_buf_text(&names), name))
-                pqs_buf_addf(&names, "%s%s", names.len > 0 ? " " : "", name);
+            snprintf(shown, sizeof shown, "%s %s;", pqs_side_names[f->side], name);
+            if (!strstr(pqs_buf_text(&names), shown))
+                pqs_buf_addf(&names, "%s%s", names.len > 0 ? " " : "", shown);
         }
     }
     if (names.len > 0)

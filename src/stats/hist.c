@@ -202,15 +202,8 @@ static bool get_counts(struct pqs_cursor *c, uint64_t n, struct hdr_histogram *b
     return sum == n;
 }
 
-void pqs_hist_encode(const struct pqs_hist *h, struct pqs_buf *out) {
-    pqs_put_u8(out, BLOB_VERSION);
-    pqs_put_u64(out, h->n);
-    pqs_put_u64(out, h->faults);
-    pqs_put_u64(out, (uint64_t)h->sum);
-    pqs_put_u64(out, (uint64_t)(h->sum >> 64));
-    pqs_put_u64(out, (uint64_t)h->min);
-    pqs_put_u64(out, (uint64_t)h->max);
-
+/* HdrHistogram's compressed V2 encoding. */
+static void put_buckets(struct pqs_buf *out, const struct pqs_hist *h) {
     PQS_BUF counts = {0}, plain = {0};
     put_counts(&counts, &h->buckets);
     put_header(&plain, counts.len);
@@ -223,6 +216,32 @@ void pqs_hist_encode(const struct pqs_hist *h, struct pqs_buf *out) {
     put_be(out, COMPRESSED_COOKIE, 4);
     put_be(out, packed_len, 4);
     pqs_buf_add(out, packed, packed_len);
+}
+
+void pqs_hist_encode(const struct pqs_hist *h, struct pqs_buf *out) {
+    pqs_put_u8(out, BLOB_VERSION);
+    pqs_put_u64(out, h->n);
+    pqs_put_u64(out, h->faults);
+    pqs_put_u64(out, (uint64_t)h->sum);
+    pqs_put_u64(out, (uint64_t)(h->sum >> 64));
+    pqs_put_u64(out, (uint64_t)h->min);
+    pqs_put_u64(out, (uint64_t)h->max);
+    put_buckets(out, h);
+}
+
+void pqs_hist_encode_base64(const struct pqs_hist *h, struct pqs_buf *out) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    PQS_BUF plain = {0};
+    put_buckets(&plain, h);
+    for (size_t i = 0; i < plain.len; i += 3) {
+        size_t n = plain.len - i < 3 ? plain.len - i : 3;
+        uint32_t bits = (uint32_t)plain.data[i] << 16;
+        bits |= n > 1 ? (uint32_t)plain.data[i + 1] << 8 : 0;
+        bits |= n > 2 ? (uint32_t)plain.data[i + 2] : 0;
+        char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63], digits[bits >> 6 & 63], digits[bits & 63]};
+        memset(four + 1 + n, '=', 3 - n);
+        pqs_buf_add(out, four, sizeof four);
+    }
 }
 
 /* Whether the exact figures can belong to these buckets. n, min and max are below 2^63, so no product overflows 128 bits. */

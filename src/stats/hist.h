@@ -30,6 +30,8 @@ double pqs_hist_quantile(const struct pqs_hist *h, double q);
 
 /* Blob for run.db and the channel: version byte, exact fields (u64 LE), then HdrHistogram's own compressed V2 encoding. */
 void pqs_hist_encode(const struct pqs_hist *h, struct pqs_buf *out);
+/* Appends what a line of an HdrHistogram log ends with: the compressed V2 encoding in base64 (RFC 4648). */
+void pqs_hist_encode_base64(const struct pqs_hist *h, struct pqs_buf *out);
 /* *ret_h is the caller's. Errors: PQS_E_FAILED on anything malformed (never crashes: fuzzed). */
 PQS_MUST_CHECK int pqs_hist_decode(const void *data, size_t len, struct pqs_hist **ret_h, struct pqs_err *err);
 

@@ -288,6 +288,30 @@ static bool test_library_mismatch(const struct pqs_result *r, char *text, size_t
     return *text != '\0';
 }
 
+/* -1 when there is no such fact, or it is no number. */
+static double number_of(const struct pqs_result *r, enum pqs_side side, const char *fact) {
+    const char *text = pqs_result_fact_of(r, side, fact, NULL);
+    char *end = NULL;
+    double value = text ? strtod(text, &end) : -1;
+    return end && end != text ? value : -1;
+}
+
+/* From the worker's READY to the end of its window, which includes preflight and warm-up; of all CPUs of its machine. The
+ * kernel counts in ticks of 10 ms: one tick alone is not told from none. */
+static bool test_steal(const struct pqs_result *r, char *text, size_t size) {
+    for (enum pqs_side side = PQS_CLIENT; side <= PQS_SERVER; side++) {
+        double from_ms = number_of(r, side, "env.steal_ms"), to_ms = number_of(r, side, "env_after.steal_ms");
+        double begin_ms = number_of(r, side, "env.uptime_ms"), end_ms = number_of(r, side, "env_after.uptime_ms");
+        double cpus = number_of(r, side, "env.cpus_online"), cpu_ms = (end_ms - begin_ms) * cpus;
+        if (from_ms < 0 || to_ms - from_ms <= 10 || begin_ms < 0 || cpus <= 0 || to_ms - from_ms <= 0.01 * cpu_ms)
+            continue;
+        add(text, size, "%s%.1f %% of the %s machine's CPU time was stolen (%.0f ms of %.1f s on %.0f CPUs)",
+            *text ? "; " : "", 100 * (to_ms - from_ms) / cpu_ms, pqs_side_names[side], to_ms - from_ms,
+            (end_ms - begin_ms) / 1e3, cpus);
+    }
+    return *text != '\0';
+}
+
 static bool test_retry(const struct pqs_result *r, char *text, size_t size) {
     add(text, size, "%lld of %lld connections saw a HelloRetryRequest", (long long)client(r, "retries"),
         (long long)client(r, "completed"));
@@ -371,6 +395,9 @@ const struct pqs_verdict pqs_verdicts[] = {
     {"library-mismatch", PQS_OF_TRIAL, PQS_WARNING, test_library_mismatch,
      "The TLS library that ran is not the version that the worker was compiled against.",
      "Check LD_LIBRARY_PATH, or rebuild the worker against the library that you want to measure."},
+    {"steal", PQS_OF_TRIAL, PQS_WARNING, test_steal,
+     "The host of this virtual machine gave its CPUs to others for over 1 % of the trial, which shows as latency.",
+     "Use a dedicated or less crowded host; blocks in random order spread what is left over both arms."},
     {"failure-classes", PQS_OF_TRIAL, PQS_NOTE, test_failure_classes,
      "Failed connections are counted here and never enter the latencies.", "See whether both arms fail alike."},
     {"retry", PQS_OF_TRIAL, PQS_NOTE, test_retry,

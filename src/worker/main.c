@@ -38,6 +38,7 @@ static void library_facts(enum pqs_side side, struct pqs_result *r) {
 }
 
 struct machine_context {
+    const char *prefix;
     enum pqs_side side;
     struct pqs_result *r;
 };
@@ -45,7 +46,7 @@ struct machine_context {
 static void machine_fact(void *context, const char *name, const char *value) {
     const struct machine_context *c = context;
     char full[64];
-    snprintf(full, sizeof full, "env.%s", name);
+    snprintf(full, sizeof full, "%s.%s", c->prefix, name);
     pqs_result_fact(c->r, c->side, full, value, 1);
 }
 
@@ -57,7 +58,11 @@ void pqs_worker_facts(enum pqs_side side, const struct pqs_spec *spec, struct pq
     pqs_result_fact(r, side, "threads", threads, 1);
     pqs_result_fact(r, side, "cpus", spec->cpus, 1);
     pqs_result_fact(r, side, "cpus_usable", cpus, 1);
-    pqs_machine_facts(machine_fact, &(struct machine_context){side, r});
+    pqs_machine_facts(machine_fact, &(struct machine_context){"env", side, r});
+}
+
+void pqs_worker_facts_after(enum pqs_side side, struct pqs_result *r) {
+    pqs_machine_changing_facts(machine_fact, &(struct machine_context){"env_after", side, r});
 }
 
 int pqs_worker_next(struct pqs_channel *channel, enum pqs_message *ret_type, struct pqs_err *err) {

@@ -17,6 +17,8 @@ extern const struct pqs_role pqs_role_certificates, pqs_role_client, pqs_role_li
 
 /* Facts of this process that every measuring role reports with READY: library, threads, cpus, env.*. */
 void pqs_worker_facts(enum pqs_side side, const struct pqs_spec *spec, struct pqs_result *r);
+/* Those of the machine that may have changed, as env_after.*: for when the window is over and its CPU has been read. */
+void pqs_worker_facts_after(enum pqs_side side, struct pqs_result *r);
 
 /* Waits for the coordinator's next message; 0 when it has closed the channel. */
 PQS_MUST_CHECK int pqs_worker_next(struct pqs_channel *channel, enum pqs_message *ret_type, struct pqs_err *err);

@@ -73,8 +73,10 @@ static void asked_facts(const struct pqs_spec *spec, const struct pqs_engine *en
 static int run_stage(struct pqs_channel *channel, struct pqs_generator *g, enum pqs_stage stage, struct pqs_err *err) {
     struct pqs_result r = {0};
     int rc = pqs_generator_run(g, stage, on_progress, channel, &r, err);
-    if (rc == 0 && stage == PQS_STAGE_WINDOW)
+    if (rc == 0 && stage == PQS_STAGE_WINDOW) {
+        pqs_worker_facts_after(PQS_CLIENT, &r);
         rc = send_samples(channel, &r.samples, err);
+    }
     if (rc == 0)
         rc = pqs_channel_send_result(channel, PQS_MSG_DONE, &r, err);
     pqs_result_release(&r);

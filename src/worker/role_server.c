@@ -81,8 +81,10 @@ static int send_ready(struct pqs_channel *channel, const struct pqs_spec *spec, 
 static int send_counters(struct pqs_channel *channel, const struct pqs_server *s, bool facts, struct pqs_err *err) {
     struct pqs_result r = {0};
     pqs_server_counters(s, &r);
-    if (facts)
+    if (facts) {
         pqs_server_facts(s, &r);
+        pqs_worker_facts_after(PQS_SERVER, &r);
+    }
     int rc = pqs_channel_send_result(channel, PQS_MSG_DONE, &r, err);
     pqs_result_release(&r);
     return rc;

@@ -2,7 +2,7 @@
 # option, the value and what would be right.
 load common
 
-COMMANDS="cert list load serve tls"
+COMMANDS="cert doctor export list load report serve tls"
 
 # Options of a command as its help shows them, one a line: "name argument type", the last two "-" for a flag. Numbers, times
 # and choices are of type "checked": not every text is one.

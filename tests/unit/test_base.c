@@ -1023,7 +1023,8 @@ static int become_subreaper(void **state) {
 static const char *const FACTS[] = {
     "kernel",    "cpu_model", "cpu_features",       "cpus_online", "governor", "clock_source",
     "virtual",   "steal_ms",  "congestion_control", "local_ports", "load1",    "tw_reuse",
-    "somaxconn", "fd_limit",  "memory_mb",          "os"};
+    "somaxconn", "fd_limit",  "memory_mb",          "os",          "turbo",    "uptime_ms",
+    "runnable"};
 
 static void collect(void *context, const char *name, const char *value) {
     json_t *facts = context;
@@ -1053,7 +1054,7 @@ static void machine_is_described(void **state) {
         assert_int_equal(sscanf(ports, "%d %d%n", &low, &high, &used), 2);
         assert_true(low < high && !ports[used]);
     }
-    const char *const numbers[] = {"steal_ms", "load1", "fd_limit", "memory_mb", "somaxconn"};
+    const char *const numbers[] = {"steal_ms", "load1", "fd_limit", "memory_mb", "somaxconn", "uptime_ms", "runnable"};
     for (size_t i = 0; i < PQS_COUNT(numbers); i++) {
         const char *text = json_string_value(json_object_get(facts, numbers[i]));
         char *end = NULL;
@@ -1064,7 +1065,57 @@ static void machine_is_described(void **state) {
     }
     assert_non_null(json_object_get(facts, "fd_limit"));
     assert_non_null(json_object_get(facts, "memory_mb"));
+
+    /* One at a time they are the same, but for those that move. */
+    const char *name;
+    json_t *fact;
+    json_object_foreach(facts, name, fact) {
+        char value[PQS_MACHINE_VALUE_MAX];
+        assert_true(pqs_machine_read(name, value));
+        if (!pqs_machine_moves(name))
+            assert_string_equal(value, json_string_value(fact));
+    }
+    assert_int_equal(pqs_machine_number("fd_limit"),
+                     strtoll(json_string_value(json_object_get(facts, "fd_limit")), NULL, 10));
     json_decref(facts);
+}
+
+static void machine_facts_that_change(void **state) {
+    (void)state;
+    json_t *facts = json_object();
+    pqs_machine_changing_facts(collect, facts);
+    assert_non_null(json_object_get(facts, "uptime_ms"));
+    assert_null(json_object_get(facts, "kernel"));
+    assert_true(pqs_machine_moves("steal_ms") && !pqs_machine_moves("governor") && !pqs_machine_moves("kernel"));
+    int64_t before = pqs_machine_number("uptime_ms");
+    usleep(20000);
+    assert_in_range(pqs_machine_number("uptime_ms") - before, 19, 10000);
+    json_decref(facts);
+
+    char value[PQS_MACHINE_VALUE_MAX] = "left";
+    assert_false(pqs_machine_read("no such fact", value));
+    assert_string_equal(value, "");
+    assert_int_equal(pqs_machine_number("no such fact"), -1);
+    assert_int_equal(pqs_machine_number("kernel"), -1); /* no number */
+}
+
+static int count_busy(void) {
+    int64_t most = 0; /* of some looks: the kernel counts the tasks of this instant */
+    for (int i = 0; i < 50; i++, usleep(1000))
+        most = pqs_machine_number("runnable") > most ? pqs_machine_number("runnable") : most;
+    return (int)most;
+}
+
+static void machine_counts_busy_neighbours(void **state) {
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;)
+            ; /* busy */
+    int busy = count_busy();
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_true(busy >= 1);
 }
 
 int main(void) {
@@ -1107,6 +1158,8 @@ int main(void) {
         cmocka_unit_test(child_dies_with_its_parent),
         cmocka_unit_test(child_of_dead_parent_dies),
         cmocka_unit_test(machine_is_described),
+        cmocka_unit_test(machine_facts_that_change),
+        cmocka_unit_test(machine_counts_busy_neighbours),
     };
     return cmocka_run_group_tests_name("base", tests, become_subreaper, NULL);
 }

@@ -84,6 +84,9 @@ static void fill_trial(struct pqs_trial *t, const struct shape *s, size_t arm, u
         pqs_result_fact(r, side, "env.kernel", "6.1.0-18-amd64", 1);
         pqs_result_fact(r, side, "env.cpu_model", "Graviton3", 1);
         pqs_result_fact(r, side, "env.steal_ms", block == 0 ? "0" : "20", 1);
+        pqs_result_fact(r, side, "env.governor", "performance", 1);
+        pqs_result_fact(r, side, "env_after.governor", "performance", 1);
+        pqs_result_fact(r, side, "env_after.steal_ms", block + 1 == s->blocks ? "90" : "30", 1);
     }
 }
 
@@ -363,6 +366,9 @@ static void test_main_comparison(void **state) {
     assert_text(at(json, "plan", "seed", NULL), "18446744073709551615");
     assert_text(at(json, "tool", "library", "client", "library_version", NULL), "OpenSSL 3.5.4 30 Sep 2025");
     assert_text(at(json, "environment", "server", "machine", "cpu_model", NULL), "Graviton3");
+    assert_text(at(json, "environment", "server", "machine", "steal_ms", NULL), "0");
+    assert_text(at(json, "environment", "server", "machine_after", "steal_ms", NULL), "90"); /* of the last trial */
+    assert_null(json_object_get(at(json, "environment", "server", "machine_after", NULL), "cpu_model"));
     assert_true(json_is_null(at(json, "environment", "changed", NULL))); /* steal_ms moves by itself */
     assert_int_equal(json_array_size(at(json, "arms", "0", "trials", NULL)), 10);
     assert_int_equal(json_integer_value(at(json, "arms", "1", "counts", "completed", NULL)), 30000);
@@ -644,11 +650,13 @@ static void test_undeclared_and_changes(void **state) {
                 snprintf(f->value, sizeof f->value, "TLS_CHACHA20_POLY1305_SHA256");
             if (strcmp(f->name, "env.kernel") == 0 && b == 9 && f->side == PQS_SERVER)
                 snprintf(f->value, sizeof f->value, "6.2");
+            if (strcmp(f->name, "env_after.governor") == 0 && b == 0 && f->side == PQS_CLIENT)
+                snprintf(f->value, sizeof f->value, "powersave");
         }
     json_t *json = render_json(&run);
     assert_string_equal(finding_of(json, "undeclared", "X25519MLKEM768"),
                         "cipher: TLS_AES_256_GCM_SHA384 / TLS_CHACHA20_POLY1305_SHA256");
-    assert_text(at(json, "environment", "changed", NULL), "server env.kernel");
+    assert_text(at(json, "environment", "changed", NULL), "client env.governor; server env.kernel");
     assert_non_null(finding_of(json, "environment-changed", NULL));
     assert_text(at(json, "verdict", NULL), "warning");
     json_decref(json);

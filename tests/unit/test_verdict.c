@@ -272,6 +272,36 @@ static void retries(struct pqs_result *r) {
 static void loopback(struct pqs_result *r) {
     say(r, PQS_CLIENT, "loopback", "yes");
 }
+/* Two CPUs for 10 s: 1 % of them is 200 ms. */
+static void stolen(struct pqs_result *r, enum pqs_side side, const char *steal_ms) {
+    say(r, side, "env.cpus_online", "2");
+    say(r, side, "env.uptime_ms", "5000");
+    say(r, side, "env_after.uptime_ms", "15000");
+    say(r, side, "env.steal_ms", "1000");
+    say(r, side, "env_after.steal_ms", steal_ms);
+}
+static void steal_above(struct pqs_result *r) {
+    stolen(r, PQS_CLIENT, "1200");
+    stolen(r, PQS_SERVER, "1210");
+}
+static void steal_below(struct pqs_result *r) {
+    stolen(r, PQS_CLIENT, "1200");
+    stolen(r, PQS_SERVER, "1000");
+}
+static void steal_both(struct pqs_result *r) {
+    stolen(r, PQS_CLIENT, "3000");
+    stolen(r, PQS_SERVER, "21000");
+}
+static void steal_one_tick(struct pqs_result *r) {
+    stolen(r, PQS_CLIENT, "1010");
+    say(r, PQS_CLIENT, "env_after.uptime_ms", "5100");
+}
+static void steal_unknown_before(struct pqs_result *r) {
+    say(r, PQS_CLIENT, "env.cpus_online", "2");
+    say(r, PQS_CLIENT, "env.uptime_ms", "5000");
+    say(r, PQS_CLIENT, "env_after.uptime_ms", "15000");
+    say(r, PQS_CLIENT, "env_after.steal_ms", "90000");
+}
 static void nothing(struct pqs_result *r) {
     (void)r;
 }
@@ -315,6 +345,9 @@ static const struct {
     {"busy", busy_71, "71 %", busy_70},
     {"server-busy", server_91, "91 % of 1 CPU", server_91_of_two},
     {"library-mismatch", other_library, "server compiled against 3.5.4, running 3.6.0", same_other_library},
+    {"steal", steal_above, "1.1 % of the server machine's CPU time was stolen (210 ms of 10.0 s on 2 CPUs)", steal_below},
+    {"steal", steal_both, "10.0 % of the client machine's", steal_one_tick},
+    {"steal", steal_both, "100.0 % of the server machine's", steal_unknown_before},
     {"failure-classes", ten_time_out, "10 tls.timeout (no answer within the timeout)", drop_11},
     {"retry", retries, "3 of 1000", nothing},
     {"handshake-only", handshake_only, "client side only", nothing},
