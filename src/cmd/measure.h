@@ -20,7 +20,7 @@ struct pqs_measure {
     /* what is asked of whom */
     const char *target, *ca, *servername, *client_cert, *client_key, *server_groups;
     const char *path, *header, *close;
-    uint64_t bytes, expect;
+    uint64_t bytes, expect, target_pid;
     bool insecure, handshake_only, ipv6;
     /* where to */
     const char *out, *json;
@@ -51,8 +51,11 @@ extern const char *const pqs_measure_arrivals[], *const pqs_measure_close[], *co
                         .help = "of the arrivals and the order of arms; recorded with the run (0: a new one)")
 
 #define PQS_MEASURE_REQUEST_ROWS                                                                                            \
-    PQS_MEASURE_ROW(bytes, .name = "bytes", .arg = "N", .type = PQS_OPT_U64, .def = "3", .min = 0, .max = 67108864,         \
-                    .help = "body to ask for: GET /bytes/N, or GET / for 3"),                                               \
+    PQS_MEASURE_ROW(target_pid, .name = "target-pid", .arg = "PID", .type = PQS_OPT_U64, .min = 0, .max = INT32_MAX,        \
+                    .help =                                                                                                 \
+                        "process of a target on this machine: its CPU time, and that of all it started, is the server's"),  \
+        PQS_MEASURE_ROW(bytes, .name = "bytes", .arg = "N", .type = PQS_OPT_U64, .def = "3", .min = 0, .max = 67108864,     \
+                        .help = "body to ask for: GET /bytes/N, or GET / for 3"),                                           \
         PQS_MEASURE_ROW(close, .name = "close", .arg = "HOW", .type = PQS_OPT_CHOICE, .def = "fin",                         \
                         .choices = pqs_measure_close, .help = "how the client ends a connection"),                          \
         PQS_MEASURE_ROW(handshake_only, .name = "handshake-only", .type = PQS_OPT_FLAG,                                     \

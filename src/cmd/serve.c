@@ -160,6 +160,9 @@ static void print_counters(const struct pqs_result *r) {
         if (strncmp(c->name, "failed.", 7) == 0 && c->value > 0)
             printf("%-40s %" PRId64 "  %s\n", c->name, c->value, pqs_failure_text(pqs_failure_find(c->name + 7)));
     }
+    for (size_t i = 0; i < r->n_facts; i++)
+        if (strcmp(r->facts[i].name, "group") == 0) /* of finished handshakes */
+            printf("group.%-34s %" PRIu64 "\n", r->facts[i].value, r->facts[i].n);
 }
 
 /* Until a signal comes; a worker that ends before is an error. */

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "channel/result.h"
@@ -43,6 +44,7 @@ struct pqs_run_options {
     const struct pqs_workload *workload;
     void *context;                      /* for workload->apply */
     bool own_server;                    /* start a server worker for every trial */
+    pid_t target_pid;                   /* of a foreign server on this machine, whose CPU is read; 0: unknown */
     const char *out_dir;                /* created if missing, after the preflights */
     const struct pqs_setting *settings; /* rows for table run; the runner adds those of the plan */
     size_t n_settings;

@@ -76,12 +76,23 @@ static void explain(struct pqs_pair *pair, struct pqs_err *err) {
     pqs_result_release(&counts);
 }
 
+/* The processes of a foreign server, which must be the ones that were there before the preflight. */
+static int read_target(struct pqs_pair *pair, struct pqs_process_tree *ret_tree, struct pqs_err *err) {
+    int rc = pqs_process_tree_read(pair->options->target_pid, ret_tree, err);
+    if (rc == 0 && pair->target.start && ret_tree->start != pair->target.start)
+        rc = pqs_fail(err, PQS_E_FAILED, "process %d (%s) has ended, and its number is that of another process now",
+                      (int)pair->options->target_pid, pair->target.name);
+    return rc ? pqs_context(err, "--target-pid") : 0;
+}
+
 int pqs_pair_prepare(struct pqs_pair *pair, const struct pqs_run_options *options, const struct pqs_arm *arm, uint32_t block,
                      struct pqs_err *err) {
     pair->options = options;
     pair->arm = arm;
     make_specs(pair, block);
-    int rc = configure(pair, err);
+    int rc = options->target_pid ? read_target(pair, &pair->target, err) : 0;
+    if (rc == 0)
+        rc = configure(pair, err);
     if (rc)
         return rc;
     const struct pqs_waiting waiting = {.watch = watched_server(pair)};
@@ -157,6 +168,24 @@ static void add_differences(const struct pqs_result *before, const struct pqs_re
     }
 }
 
+static int add_target_cpu(const struct pqs_pair *pair, const struct pqs_process_tree *before,
+                          const struct pqs_process_tree *after, struct pqs_result *r, struct pqs_err *err) {
+    int64_t completed = pqs_result_get(r, PQS_CLIENT, "completed", 0), used_ns = after->cpu_ns - before->cpu_ns;
+    if (used_ns < 0)
+        return pqs_fail(err, PQS_E_FAILED,
+                        "--target-pid: processes of %d (%s) ended and nobody waited for them, so their CPU time is lost",
+                        (int)pair->options->target_pid, after->name);
+    if (used_ns == 0 && completed > 0)
+        return pqs_fail(
+            err, PQS_E_FAILED,
+            "--target-pid: process %d (%s) used no CPU while %lld connections completed, so it is not the server",
+            (int)pair->options->target_pid, after->name, (long long)completed);
+    pqs_result_count(r, PQS_SERVER, "cpu_ns", used_ns);
+    pqs_result_fact(r, PQS_SERVER, "cpu_source", "target-pid", 1);
+    pqs_result_fact(r, PQS_SERVER, "process", after->name, 1);
+    return 0;
+}
+
 static bool listed(const char *const *names, const char *name) {
     for (; names && *names; names++)
         if (strcmp(*names, name) == 0)
@@ -180,13 +209,21 @@ static void add_facts(const struct pqs_result *from, enum pqs_side side, const c
 int pqs_pair_measure(struct pqs_pair *pair, struct pqs_progress *progress, struct pqs_result *ret_r, struct pqs_err *err) {
     const struct pqs_schedule *schedule = &pair->client_spec.schedule;
     bool own_server = pair->options->own_server;
+    bool target_pid = pair->options->target_pid != 0;
     struct window w = {.pair = pair, .progress = progress, .r = ret_r};
     struct pqs_result before = {0}, after = {0}, last = {0};
+    struct pqs_process_tree target_before, target_after;
     int rc = stage(&w, "warm-up", PQS_MSG_WARMUP, schedule->warmup_ns, &pair->warmup, err);
     if (rc == 0 && own_server)
         rc = mark(pair, &before, err);
+    if (rc == 0 && target_pid)
+        rc = read_target(pair, &target_before, err);
     if (rc == 0)
         rc = stage(&w, "measuring", PQS_MSG_RUN, schedule->duration_ns, ret_r, err);
+    if (rc == 0 && target_pid)
+        rc = read_target(pair, &target_after, err);
+    if (rc == 0 && target_pid)
+        rc = add_target_cpu(pair, &target_before, &target_after, ret_r, err);
     if (rc == 0 && own_server)
         rc = mark(pair, &after, err);
     if (rc == 0 && own_server) {

@@ -3,6 +3,7 @@
 #ifndef PQS_RUN_TRIAL_H
 #define PQS_RUN_TRIAL_H
 
+#include "base/process.h"
 #include "run/run.h"
 #include "run/worker.h"
 
@@ -13,6 +14,7 @@ struct pqs_pair {
     struct pqs_worker client, server; /* server: never started with a foreign target */
     struct pqs_spec client_spec, server_spec;
     struct pqs_result client_ready, server_ready, preflight, warmup;
+    struct pqs_process_tree target; /* a foreign server's processes before the preflight, when their CPU is read */
 };
 
 /* Starts and configures the workers and makes the preflight handshakes. A failed preflight is explained in err. */

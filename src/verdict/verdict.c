@@ -324,7 +324,13 @@ static bool test_handshake_only(const struct pqs_result *r, char *text, size_t s
 }
 
 static bool test_foreign_cpu(const struct pqs_result *r, char *text, size_t size) {
-    add(text, size, "the server is not ours: its CPU is unknown");
+    const char *source = pqs_result_fact_of(r, PQS_SERVER, "cpu_source", NULL);
+    const char *process = pqs_result_fact_of(r, PQS_SERVER, "process", NULL);
+    add(text, size, "the server is not ours: its CPU is ");
+    if (source && process)
+        add(text, size, "that of the processes of %s, by --%s", process, source);
+    else
+        add(text, size, "unknown");
     return fact_is(r, "target", "foreign");
 }
 
@@ -407,8 +413,10 @@ const struct pqs_verdict pqs_verdicts[] = {
      "A TLS 1.3 client finishes before the server has judged it, so these handshakes count on the client's word.",
      "Leave out --handshake-only to count only what the server has answered."},
     {"foreign-cpu", PQS_OF_TRIAL, PQS_NOTE, test_foreign_cpu,
-     "The server's CPU per handshake and its totals cannot be read.",
-     "Run `pqshake serve` on that machine, or leave out --target, to get the server's side too."},
+     "There are no totals of the server's to reconcile the client's with.",
+     "Run `pqshake serve` on that machine, or leave out --target, to get the server's side too; --target-pid reads the CPU "
+     "of "
+     "a foreign server on this machine."},
     {"loopback", PQS_OF_TRIAL, PQS_NOTE, test_loopback,
      "Loopback carries 64 KB packets, so flights of several packets or round trips do not show as on a link, and the sender "
      "pays for "

@@ -1,4 +1,4 @@
-/* src/base except options: errors, memory, buffers and files, JSON, random streams, CPUs, child processes, machine facts. */
+/* src/base except options: errors, memory, buffers and files, JSON, random streams, CPUs, child processes, other processes, machine facts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <float.h>
+#include <grp.h>
 #include <jansson.h>
 #include <math.h>
 #include <poll.h>
@@ -19,7 +20,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -33,6 +36,7 @@
 #include "base/json.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/process.h"
 #include "base/rng.h"
 
 /* err */
@@ -1018,6 +1022,106 @@ static int become_subreaper(void **state) {
     return prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
+/* process */
+
+static int64_t rusage_ns(const struct rusage *u) {
+    return (u->ru_utime.tv_sec + u->ru_stime.tv_sec) * PQS_NS_PER_S + (u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1000;
+}
+
+/* A child with a child of its own that uses CPU time, says how much by getrusage, ends at a byte and is waited for. The child
+ * itself then says so and waits for another byte. */
+static void tree_counts_descendants_alive_and_waited_for(void **state) {
+    (void)state;
+    int to[2], from[2];
+    assert_int_equal(pipe(to), 0);
+    assert_int_equal(pipe(from), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char byte = 0;
+        pid_t grandchild = fork();
+        if (grandchild == 0) {
+            while (pqs_cpu_ns() < 150 * PQS_NS_PER_MS)
+                ;
+            int64_t used_ns = pqs_cpu_ns();
+            _exit(write(from[1], &used_ns, sizeof used_ns) != sizeof used_ns || read(to[0], &byte, 1) != 1);
+        }
+        waitpid(grandchild, NULL, 0);
+        _exit(write(from[1], &byte, 1) != 1 || read(to[0], &byte, 1) != 1);
+    }
+    int64_t used_ns;
+    char byte = 0;
+    struct pqs_err err = {0};
+    struct pqs_process_tree alive, waited_for, gone;
+    assert_int_equal(read(from[0], &used_ns, sizeof used_ns), sizeof used_ns);
+    assert_int_equal(pqs_process_tree_read(child, &alive, &err), 0);
+    assert_in_range(alive.cpu_ns, used_ns, used_ns + 30 * PQS_NS_PER_MS); /* with the child's own, which is little */
+    assert_string_equal(alive.name, "test_base");
+    assert_int_equal(write(to[1], &byte, 1), 1);
+    assert_int_equal(read(from[0], &byte, 1), 1);
+    assert_int_equal(pqs_process_tree_read(child, &waited_for, &err), 0);
+    assert_in_range(waited_for.cpu_ns, alive.cpu_ns - 20 * PQS_NS_PER_MS, alive.cpu_ns + 30 * PQS_NS_PER_MS);
+    assert_int_equal(waited_for.start, alive.start);
+
+    /* The kernel's own sum, when the child has ended: not before we have asked for it is it gone. */
+    assert_int_equal(write(to[1], &byte, 1), 1);
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(pqs_process_tree_read(child, &gone, &err), PQS_E_FAILED);
+    assert_non_null(strstr(err.msg, "(test_base) has ended"));
+    struct rusage usage;
+    int status;
+    assert_int_equal(wait4(child, &status, 0, &usage), child);
+    assert_int_equal(status, 0);
+    assert_in_range(rusage_ns(&usage), waited_for.cpu_ns - 20 * PQS_NS_PER_MS, waited_for.cpu_ns + 30 * PQS_NS_PER_MS);
+    assert_int_equal(pqs_process_tree_read(child, &gone, &err), PQS_E_FAILED);
+    assert_non_null(strstr(err.msg, "there is no process"));
+    for (int i = 0; i < 2; i++) {
+        close(to[i]);
+        close(from[i]);
+    }
+}
+
+static void tree_knows_its_own_process_and_odd_names(void **state) {
+    (void)state;
+    struct pqs_err err = {0};
+    struct pqs_process_tree tree;
+    char name[16];
+    prctl(PR_GET_NAME, name);
+    prctl(PR_SET_NAME, "a) R 1 (b");
+    int64_t before_ns = pqs_cpu_ns();
+    assert_int_equal(pqs_process_tree_read(getpid(), &tree, &err), 0);
+    int64_t after_ns = pqs_cpu_ns();
+    prctl(PR_SET_NAME, name);
+    assert_string_equal(tree.name, "a) R 1 (b");
+    /* Earlier tests' children were waited for: their ticks are in it. */
+    struct rusage children;
+    getrusage(RUSAGE_CHILDREN, &children);
+    int64_t children_ns = rusage_ns(&children);
+    assert_in_range(tree.cpu_ns + 20 * PQS_NS_PER_MS, before_ns + children_ns, after_ns + children_ns + 30 * PQS_NS_PER_MS);
+}
+
+/* In a child with a mount namespace of its own, whose /proc hides other users' processes. */
+static void tree_of_another_user_may_be_hidden(void **state) {
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    pid_t parent = getpid(), child = fork();
+    if (child == 0) {
+        struct pqs_err err = {0};
+        struct pqs_process_tree tree;
+        if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+            mount("proc", "/proc", "proc", 0, "hidepid=2") || setgroups(0, NULL) || setgid(65534) || setuid(65534))
+            _exit(77);
+        int rc = pqs_process_tree_read(parent, &tree, &err);
+        _exit(rc == PQS_E_FAILED && strstr(err.msg, "belongs to another user") ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
 /* machine */
 
 static const char *const FACTS[] = {
@@ -1157,6 +1261,9 @@ int main(void) {
         cmocka_unit_test(works_without_standard_descriptors),
         cmocka_unit_test(child_dies_with_its_parent),
         cmocka_unit_test(child_of_dead_parent_dies),
+        cmocka_unit_test(tree_counts_descendants_alive_and_waited_for),
+        cmocka_unit_test(tree_knows_its_own_process_and_odd_names),
+        cmocka_unit_test(tree_of_another_user_may_be_hidden),
         cmocka_unit_test(machine_is_described),
         cmocka_unit_test(machine_facts_that_change),
         cmocka_unit_test(machine_counts_busy_neighbours),

@@ -222,7 +222,7 @@ static void whole_run(void **state) {
         assert_string_equal(pqs_result_fact_of(r, PQS_SERVER, "stack", NULL), "fake");
         assert_null(pqs_result_fact_of(r, PQS_SERVER, "pid", NULL));
         assert_string_equal(pqs_result_fact_of(r, PQS_SERVER, "env_after.load1", NULL), "0.50");
-        assert_null(pqs_result_fact_of(r, PQS_SERVER, "of its whole life", NULL));
+        assert_string_equal(pqs_result_fact_of(r, PQS_SERVER, "of its whole life", NULL), "yes");
         assert_null(pqs_result_fact_of(r, PQS_SERVER, "port", NULL));
         assert_string_equal(pqs_result_fact_of(r, PQS_CLIENT, "ports seen", NULL), "1001,1002");
         assert_string_equal(pqs_result_fact_of(r, PQS_CLIENT, "asked.level", NULL), run.arms[t->arm].levels[0].level);

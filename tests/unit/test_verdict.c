@@ -207,6 +207,11 @@ static void foreign(struct pqs_result *r) {
     say(r, PQS_CLIENT, "target", "foreign");
     server_lost(r);
 }
+static void foreign_with_pid(struct pqs_result *r) {
+    foreign(r);
+    say(r, PQS_SERVER, "cpu_source", "target-pid");
+    say(r, PQS_SERVER, "process", "nginx");
+}
 static void handshake_only(struct pqs_result *r) {
     say(r, PQS_CLIENT, "handshake_only", "yes");
     set(r, PQS_SERVER, "completed", 0);
@@ -351,7 +356,8 @@ static const struct {
     {"failure-classes", ten_time_out, "10 tls.timeout (no answer within the timeout)", drop_11},
     {"retry", retries, "3 of 1000", nothing},
     {"handshake-only", handshake_only, "client side only", nothing},
-    {"foreign-cpu", foreign, "not ours", nothing},
+    {"foreign-cpu", foreign, "not ours: its CPU is unknown", nothing},
+    {"foreign-cpu", foreign_with_pid, "its CPU is that of the processes of nginx, by --target-pid", nothing},
     {"loopback", loopback, "share one machine", nothing},
     {"null-engine", null_engine, "no cryptography", nothing},
 };
