@@ -2,11 +2,13 @@
 #include "base/machine.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -123,6 +125,20 @@ static void report_os(pqs_machine_fact *report, void *context) {
     name[strcspn(name, "\"'")] = '\0';
     if (*name)
         report(context, "os", name);
+}
+
+void pqs_machine_kernel(char ret_id[static PQS_MACHINE_ID_MAX]) {
+    PQS_BUF text = {0};
+    bool known = pqs_read_file("/proc/sys/kernel/random/boot_id", 4096, &text, NULL) == 0 && text.len > 0;
+    snprintf(ret_id, PQS_MACHINE_ID_MAX, "%s", known ? tidy((char *)text.data) : "");
+}
+
+void pqs_machine_network(char ret_id[static PQS_MACHINE_ID_MAX]) {
+    char kernel[PQS_MACHINE_ID_MAX];
+    struct stat net;
+    pqs_machine_kernel(kernel);
+    bool known = *kernel && stat("/proc/self/ns/net", &net) == 0;
+    snprintf(ret_id, PQS_MACHINE_ID_MAX, known ? "%.60s net %ju" : "", kernel, known ? (uintmax_t)net.st_ino : 0);
 }
 
 void pqs_machine_facts(pqs_machine_fact *report, void *context) {

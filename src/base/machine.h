@@ -8,4 +8,10 @@
 typedef void pqs_machine_fact(void *context, const char *name, const char *value);
 void pqs_machine_facts(pqs_machine_fact *report, void *context);
 
+#define PQS_MACHINE_ID_MAX 96
+/* Which running kernel this is (its boot id), and which of its network namespaces: equal texts, same place. Empty where /proc
+ * does not say (a bare chroot). */
+void pqs_machine_kernel(char ret_id[static PQS_MACHINE_ID_MAX]);
+void pqs_machine_network(char ret_id[static PQS_MACHINE_ID_MAX]);
+
 #endif

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "channel/result.h"
 #include "plan/plan.h"
+#include "run/worker.h"
 #include "store/store.h"
 
 /* What a workload contributes: how the levels of an arm become parameters of its workers, and what its preflight must show.
@@ -41,10 +42,11 @@ struct pqs_progress {
 struct pqs_run_options {
     const struct pqs_plan *plan;
     const struct pqs_workload *workload;
-    void *context;                      /* for workload->apply */
-    bool own_server;                    /* start a server worker for every trial */
-    const char *out_dir;                /* created if missing, after the preflights */
-    const struct pqs_setting *settings; /* rows for table run; the runner adds those of the plan */
+    void *context;                                 /* for workload->apply */
+    bool own_server;                               /* start a server worker for every trial */
+    const struct pqs_via *client_via, *server_via; /* how the workers are reached; NULL: they run here */
+    const char *out_dir;                           /* created if missing, after the preflights */
+    const struct pqs_setting *settings;            /* rows for table run; the runner adds those of the plan */
     size_t n_settings;
     void (*progress)(void *context, const struct pqs_progress *p); /* NULL: none */
     void *progress_context;
