@@ -73,8 +73,9 @@ static int check_release(const struct pqs_worker *w, struct pqs_err *err) {
     if (theirs && strcmp(theirs, PQSHAKE_VERSION) == 0)
         return 0;
     return fail_as(err, EPROTO,
-                   pqs_fail(err, PQS_E_FAILED, "the %s is of release %s, this program of %s: use a worker of the same release",
-                            w->who, theirs ? theirs : "(none)", PQSHAKE_VERSION));
+                   pqs_fail(err, PQS_E_FAILED,
+                            "the %s is of release %s, this program of %s: use a worker of the same release", w->who,
+                            theirs ? theirs : "(none)", PQSHAKE_VERSION));
 }
 
 int pqs_worker_start(const char *stack, const char *role, struct pqs_worker *ret_w, struct pqs_err *err) {

@@ -260,7 +260,7 @@ one_lost() {
     (exec_pq tls --rate 50 --duration 60s --warmup 60s --blocks 1 --out out --server-via "$SSH" --client-via "$SSH") >run.out 2>&1 &
     SERVERS+=("$!")
     loaded() { [ -e out/run.db ] && [ -n "$(far client)" ] && [ -n "$(far server)" ]; }
-    wait_for 30 loaded
+    wait_for 60 loaded || { cat run.out; return 1; }
     sleep 1 # into the warm-up
     kill -KILL $(marked "$PQSHAKE tls")
     wait_for 2 no_marked
