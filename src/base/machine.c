@@ -137,8 +137,9 @@ void pqs_machine_network(char ret_id[static PQS_MACHINE_ID_MAX]) {
     char kernel[PQS_MACHINE_ID_MAX];
     struct stat net;
     pqs_machine_kernel(kernel);
-    bool known = *kernel && stat("/proc/self/ns/net", &net) == 0;
-    snprintf(ret_id, PQS_MACHINE_ID_MAX, known ? "%.60s net %ju" : "", kernel, known ? (uintmax_t)net.st_ino : 0);
+    *ret_id = '\0';
+    if (*kernel && stat("/proc/self/ns/net", &net) == 0)
+        snprintf(ret_id, PQS_MACHINE_ID_MAX, "%.60s net %ju", kernel, (uintmax_t)net.st_ino);
 }
 
 void pqs_machine_facts(pqs_machine_fact *report, void *context) {
