@@ -150,7 +150,13 @@ int main(int argc, char **argv) {
         fflush(stdout);
         hang();
     }
+    if (asked_to("another channel")) {
+        fwrite("\x02\0\0\0\xc8\x01", 1, 6, stdout); /* a HELLO of channel version 200 */
+        fflush(stdout);
+        hang();
+    }
     pqs_result_fact(&hello, PQS_SERVER, "stack", "fake", 1);
+    pqs_result_fact(&hello, PQS_SERVER, "tool_version", asked_to("another release") ? "9.8.7" : PQSHAKE_VERSION, 1);
     pqs_result_fact(&hello, PQS_SERVER, "pid", "1", 1);
     answer(PQS_MSG_HELLO, &hello);
     PQS_BUF payload = {0};

@@ -3,10 +3,13 @@
 
 #include <glob.h>
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -231,6 +234,21 @@ static void report_facts(int least, pqs_machine_fact *report, void *context) {
     for (size_t i = 0; i < PQS_COUNT(facts); i++)
         if ((int)facts[i].kind >= least && read_fact(&facts[i], value))
             report(context, facts[i].name, value);
+}
+
+void pqs_machine_kernel(char ret_id[static PQS_MACHINE_ID_MAX]) {
+    PQS_BUF text = {0};
+    bool known = pqs_read_file("/proc/sys/kernel/random/boot_id", 4096, &text, NULL) == 0 && text.len > 0;
+    snprintf(ret_id, PQS_MACHINE_ID_MAX, "%s", known ? tidy((char *)text.data) : "");
+}
+
+void pqs_machine_network(char ret_id[static PQS_MACHINE_ID_MAX]) {
+    char kernel[PQS_MACHINE_ID_MAX];
+    struct stat net;
+    pqs_machine_kernel(kernel);
+    *ret_id = '\0';
+    if (*kernel && stat("/proc/self/ns/net", &net) == 0)
+        snprintf(ret_id, PQS_MACHINE_ID_MAX, "%.60s net %ju", kernel, (uintmax_t)net.st_ino);
 }
 
 void pqs_machine_facts(pqs_machine_fact *report, void *context) {

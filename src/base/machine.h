@@ -24,4 +24,10 @@ bool pqs_machine_read(const char *name, char ret_value[static PQS_MACHINE_VALUE_
 /* One fact that is a whole number; -1 when it cannot be read. */
 int64_t pqs_machine_number(const char *name);
 
+#define PQS_MACHINE_ID_MAX 96
+/* Which running kernel this is (its boot id), and which of its network namespaces: equal texts, same place. Empty where /proc
+ * does not say (a bare chroot). */
+void pqs_machine_kernel(char ret_id[static PQS_MACHINE_ID_MAX]);
+void pqs_machine_network(char ret_id[static PQS_MACHINE_ID_MAX]);
+
 #endif

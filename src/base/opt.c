@@ -16,6 +16,8 @@
 #define HELP_COLUMNS 100
 #define HELP_NAMES_MAX 34 /* widest column of names; a wider name has a line of its own */
 
+#define WORD_BLANKS " \t\n"
+
 static const struct {
     const char *name;
     double ns;
@@ -373,6 +375,46 @@ int pqs_split_list(const char *what, const char *text, size_t max, char ***ret_i
     *ret_items = items;
     *ret_n = n;
     return 0;
+}
+
+/* Appends one word of text to *word; returns where it ends, or NULL when a quote or a backslash has no second half. */
+static const char *take_word(const char *p, struct pqs_buf *word) {
+    char quote = '\0'; /* the one that is open */
+    for (; *p && (quote || !strchr(WORD_BLANKS, *p)); p++) {
+        bool escape = *p == '\\' && quote != '\'' && (!quote || (p[1] && strchr("\"\\$`", p[1])));
+        if (escape && !*++p)
+            return NULL;
+        if (escape || (quote ? *p != quote : *p != '\'' && *p != '"'))
+            pqs_buf_add(word, p, 1);
+        else
+            quote = quote ? '\0' : *p;
+    }
+    return quote ? NULL : p;
+}
+
+int pqs_split_words(const char *what, const char *text, size_t max, char ***ret_items, size_t *ret_n, struct pqs_err *err) {
+    char **items = NULL;
+    size_t n = 0, cap = 0;
+    const char *p = text + strspn(text, WORD_BLANKS);
+    while (p && *p && n < max) {
+        PQS_BUF word = {0};
+        p = take_word(p, &word);
+        PQS_GROW(items, n, cap);
+        items[n++] = pqs_strdup(pqs_buf_text(&word));
+        if (p)
+            p += strspn(p, WORD_BLANKS);
+    }
+    if (p && !*p && n > 0) {
+        *ret_items = items;
+        *ret_n = n;
+        return 0;
+    }
+    pqs_free_list(items, n);
+    if (!p)
+        return pqs_fail(err, PQS_E_USAGE, "%s: \"%s\" ends within a quote or after a backslash", what, text);
+    if (!*p)
+        return pqs_fail(err, PQS_E_USAGE, "%s: \"%s\" has no word: write a command", what, text);
+    return pqs_fail(err, PQS_E_USAGE, "%s: \"%s\" has too many words: at most %zu", what, text, max);
 }
 
 void pqs_free_list(char **items, size_t n) {

@@ -46,6 +46,10 @@ PQS_MUST_CHECK int pqs_parse_duration(const char *text, int64_t *ret_ns, struct 
 /* Splits "a,b,c" (blanks around items trimmed, empty items are an error, max items) into newly allocated strings. */
 PQS_MUST_CHECK int pqs_split_list(const char *what, const char *text, size_t max, char ***ret_items, size_t *ret_n,
                                   struct pqs_err *err);
+/* Splits text into words where blanks and newlines are, the way a shell does: 'literal', "with \" and \\ inside", \ before
+ * any other character. Nothing is expanded. Errors (PQS_E_USAGE): no word, more than max, a quote that does not end. */
+PQS_MUST_CHECK int pqs_split_words(const char *what, const char *text, size_t max, char ***ret_items, size_t *ret_n,
+                                   struct pqs_err *err);
 void pqs_free_list(char **items, size_t n);
 
 #endif

@@ -12,6 +12,7 @@ static const struct pqs_opt options[] = {
     PQS_MEASURE_ROW(blocks, .name = "blocks", .arg = "N", .type = PQS_OPT_U64, .def = "1", .min = 1, .max = 1000,
                     .help = "trials"),
     PQS_MEASURE_REQUEST_ROWS,
+    PQS_MEASURE_CLIENT_PLACE_ROWS,
     PQS_MEASURE_OUTPUT_ROWS,
     {.name = NULL},
 };

@@ -2,6 +2,7 @@
  * figures are computed (report). */
 #include "measure.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,9 +24,9 @@ const char *const pqs_measure_arrivals[] = {"constant", "poisson", NULL};
 const char *const pqs_measure_close[] = {"fin", "rst", NULL};
 const char *const pqs_measure_engines[] = {"tls", "null", NULL};
 
-/* IPv4 loopback has many source addresses, IPv6 one: there several server ports keep connections from running out of source
- * ports. */
-#define IPV6_PORTS "16"
+/* IPv4 loopback has many source addresses; from one, several server ports keep connections from running out of source ports.
+ */
+#define MANY_PORTS "16"
 
 struct measurement {
     const struct pqs_call *call;
@@ -36,6 +37,7 @@ struct measurement {
     struct pqs_tls_level *levels; /* one per level of factor cert: setup's */
     char **groups, **certs, **sigalgs;
     size_t n_groups, n_certs, n_sigalgs;
+    struct pqs_via client_via, server_via;
     char *out_dir;
 };
 
@@ -49,6 +51,8 @@ static void release(struct measurement *m) {
     pqs_free_list(m->groups, m->n_groups);
     pqs_free_list(m->certs, m->n_certs);
     pqs_free_list(m->sigalgs, m->n_sigalgs);
+    pqs_via_release(&m->client_via);
+    pqs_via_release(&m->server_via);
     free(m->out_dir);
 }
 
@@ -68,6 +72,9 @@ static int check_sides(const struct pqs_measure *o, struct pqs_err *err) {
         {"server-groups", o->server_groups != NULL, false},
         {"server-threads", o->server_threads != 0, false},
         {"ipv6", o->ipv6, false},
+        {"server-via", o->server_via != NULL, false},
+        {"server-worker", o->server_worker != NULL, false},
+        {"server-host", o->server_host != NULL, false},
     };
     for (size_t i = 0; i < PQS_COUNT(rows); i++) {
         if (rows[i].given && rows[i].needs_target && !o->target)
@@ -79,6 +86,23 @@ static int check_sides(const struct pqs_measure *o, struct pqs_err *err) {
                             rows[i].name, o->target);
     }
     return 0;
+}
+
+/* Where the workers run, and the address between them. */
+static int make_places(struct measurement *m, struct pqs_err *err) {
+    const struct pqs_measure *o = m->o;
+    struct in6_addr address;
+    if (o->server_host && o->ipv6)
+        return pqs_fail(err, PQS_E_USAGE, "--ipv6 stands for --server-host ::1: choose one of them");
+    /* A name may be another address on either side, and every address is none to connect to. */
+    if (o->server_host &&
+        ((inet_pton(AF_INET, o->server_host, &address) != 1 && inet_pton(AF_INET6, o->server_host, &address) != 1) ||
+         strspn(o->server_host, "0.:") == strlen(o->server_host)))
+        return pqs_fail(err, PQS_E_USAGE,
+                        "--server-host \"%s\" is not an IP address of the server's machine, such as 10.0.0.7 or fd00::7",
+                        o->server_host);
+    int rc = pqs_via_init("--client-via", o->client_via, o->client_worker, &m->client_via, err);
+    return rc ? rc : pqs_via_init("--server-via", o->server_via, o->server_worker, &m->server_via, err);
 }
 
 static int check_options(const struct measurement *m, struct pqs_err *err) {
@@ -233,9 +257,10 @@ static void set_own_server(struct measurement *m) {
     PQS_BUF groups = {0};
     pqs_spec_set(&m->setup.client, "servername", "localhost");
     server->schedule.threads = o->server_threads ? (uint32_t)o->server_threads : 1;
-    pqs_spec_set(server, "host", o->ipv6 ? "::1" : "127.0.0.1");
+    const char *host = o->server_host ? o->server_host : o->ipv6 ? "::1" : "127.0.0.1";
+    pqs_spec_set(server, "host", host);
     pqs_spec_set(server, "port", "0");
-    pqs_spec_set(server, "ports", o->ipv6 ? IPV6_PORTS : "1");
+    pqs_spec_set(server, "ports", strncmp(host, "127.", 4) == 0 ? "1" : MANY_PORTS);
     /* Longer than the client's: a connection that takes too long is the client's to give up. */
     snprintf(timeout, sizeof timeout, "%" PRId64, 2 * o->timeout_ns + PQS_NS_PER_S);
     pqs_spec_set(server, "timeout_ns", timeout);
@@ -318,6 +343,8 @@ static int run_plan(struct measurement *m, size_t *ret_stored, struct pqs_err *e
         .context = &m->setup,
         .own_server = !m->o->target,
         .target_pid = (pid_t)m->o->target_pid,
+        .client_via = &m->client_via,
+        .server_via = &m->server_via,
         .out_dir = m->out_dir,
         .settings = settings,
         .n_settings = PQS_COUNT(settings),
@@ -331,6 +358,8 @@ static int run_plan(struct measurement *m, size_t *ret_stored, struct pqs_err *e
 
 static int measure(struct measurement *m, struct pqs_err *err) {
     int rc = check_options(m, err);
+    if (rc == 0)
+        rc = make_places(m, err);
     if (rc == 0)
         rc = make_plan(m, err);
     if (rc == 0)

@@ -20,6 +20,7 @@ struct pqs_measure {
     /* what is asked of whom */
     const char *target, *ca, *servername, *client_cert, *client_key, *server_groups;
     const char *path, *header, *close;
+    const char *client_via, *client_worker, *server_via, *server_worker, *server_host;
     uint64_t bytes, expect, target_pid;
     bool insecure, handshake_only, ipv6;
     /* where to */
@@ -79,6 +80,13 @@ extern const char *const pqs_measure_arrivals[], *const pqs_measure_close[], *co
                         .help = "further request header; several are separated by a newline"),                              \
         PQS_MEASURE_ROW(expect, .name = "expect", .arg = "STATUS", .type = PQS_OPT_U64, .def = "200", .min = 100,           \
                         .max = 599, .help = "HTTP status of a good answer; another one is a failure")
+
+#define PQS_MEASURE_CLIENT_PLACE_ROWS                                                                                       \
+    PQS_MEASURE_ROW(client_via, .name = "client-via", .arg = "CMD", .type = PQS_OPT_STRING,                                 \
+                    .help = "command that the client worker is started through, e.g. 'ssh host' or 'ip netns exec c'; "     \
+                            "split into words like a shell does, and run without one"),                                     \
+        PQS_MEASURE_ROW(client_worker, .name = "client-worker", .arg = "PATH", .type = PQS_OPT_STRING,                      \
+                        .help = "path of pqshake-worker-openssl there (default: the same as here)")
 
 #define PQS_MEASURE_OUTPUT_ROWS                                                                                             \
     PQS_MEASURE_ROW(out, .name = "out", .arg = "DIR", .type = PQS_OPT_STRING,                                               \

@@ -20,6 +20,7 @@
 struct serve {
     const char *listen, *cert, *cert_file, *key_file, *ca_out, *san;
     const char *groups, *sigalgs, *verify_client, *engine;
+    const char *server_via, *server_worker;
     uint64_t threads, backlog;
     int64_t timeout_ns;
 };
@@ -55,6 +56,11 @@ static const struct pqs_opt options[] = {
         .help = "how long a handshake or a request may take"),
     ROW(engine, .name = "engine", .arg = "NAME", .type = PQS_OPT_CHOICE, .def = "tls", .choices = engines,
         .help = "null: plain HTTP without TLS"),
+    ROW(server_via, .name = "server-via", .arg = "CMD", .type = PQS_OPT_STRING,
+        .help = "command that the server worker is started through, e.g. 'ssh host' or 'ip netns exec s'; split into words "
+                "like a shell does, and run without one"),
+    ROW(server_worker, .name = "server-worker", .arg = "PATH", .type = PQS_OPT_STRING,
+        .help = "path of pqshake-worker-openssl there (default: the same as here)"),
     {.name = NULL},
 };
 
@@ -185,12 +191,15 @@ static int run(const struct pqs_call *call, struct pqs_err *err) {
     const struct serve *o = call->options;
     struct pqs_spec spec = {0};
     struct pqs_result ready = {0};
+    PQS_VIA via = {0};
     PQS_BUF cas = {0};
     PQS_WORKER w = {0};
     pqs_interrupt_catch();
-    int rc = make_spec(o, &spec, &cas, err);
+    int rc = pqs_via_init("--server-via", o->server_via, o->server_worker, &via, err);
     if (rc == 0)
-        rc = pqs_worker_start(PQS_DEFAULT_STACK, "server", &w, err);
+        rc = make_spec(o, &spec, &cas, err);
+    if (rc == 0)
+        rc = pqs_worker_start_via(&via, PQS_DEFAULT_STACK, "server", &w, err);
     if (rc == 0)
         rc = pqs_worker_ask(&w, PQS_MSG_CONFIGURE, &spec, PQS_MSG_READY, READY_TIMEOUT_NS, NULL, &ready, err);
     const char *port = pqs_result_fact_of(&ready, PQS_SERVER, "port", NULL);

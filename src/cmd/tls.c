@@ -30,6 +30,14 @@ static const struct pqs_opt options[] = {
                     .max = PQS_MAX_THREADS, .help = "threads of the own server (0: 1)"),
     PQS_MEASURE_ROW(ipv6, .name = "ipv6", .type = PQS_OPT_FLAG,
                     .help = "the own server listens on ::1 instead of 127.0.0.1"),
+    PQS_MEASURE_ROW(server_via, .name = "server-via", .arg = "CMD", .type = PQS_OPT_STRING,
+                    .help = "command that the own server is started through, as --client-via"),
+    PQS_MEASURE_ROW(server_worker, .name = "server-worker", .arg = "PATH", .type = PQS_OPT_STRING,
+                    .help = "path of pqshake-worker-openssl there (default: the same as here)"),
+    PQS_MEASURE_ROW(server_host, .name = "server-host", .arg = "ADDRESS", .type = PQS_OPT_STRING,
+                    .help = "IP address that the own server listens on and the client connects to; needed when they are not "
+                            "on one machine (default 127.0.0.1)"),
+    PQS_MEASURE_CLIENT_PLACE_ROWS,
     PQS_MEASURE_OUTPUT_ROWS,
     {.name = NULL},
 };

@@ -59,6 +59,7 @@ static void write_environment(struct pqs_json *j, const struct pqs_model *m) {
         }
         pqs_json_object(j, pqs_side_names[side]);
         write_library(j, "library", first, side);
+        pqs_json_str(j, "via", pqs_result_fact_of(&first->result, side, "via", NULL));
         pqs_json_str(j, "threads", pqs_result_fact_of(&first->result, side, "threads", NULL));
         pqs_json_str(j, "cpus", pqs_result_fact_of(&first->result, side, "cpus", NULL));
         write_machine(j, "machine", &first->result, side, "env.");

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "channel/result.h"
 #include "plan/plan.h"
+#include "run/worker.h"
 #include "store/store.h"
 
 /* What a workload contributes: how the levels of an arm become parameters of its workers, and what its preflight must show.
@@ -42,11 +43,12 @@ struct pqs_progress {
 struct pqs_run_options {
     const struct pqs_plan *plan;
     const struct pqs_workload *workload;
-    void *context;                      /* for workload->apply */
-    bool own_server;                    /* start a server worker for every trial */
-    pid_t target_pid;                   /* of a foreign server on this machine, whose CPU is read; 0: unknown */
-    const char *out_dir;                /* created if missing, after the preflights */
-    const struct pqs_setting *settings; /* rows for table run; the runner adds those of the plan */
+    void *context;                                 /* for workload->apply */
+    bool own_server;                               /* start a server worker for every trial */
+    const struct pqs_via *client_via, *server_via; /* how the workers are reached; NULL: they run here */
+    pid_t target_pid;                              /* of a foreign server on this machine, whose CPU is read; 0: unknown */
+    const char *out_dir;                           /* created if missing, after the preflights */
+    const struct pqs_setting *settings;            /* rows for table run; the runner adds those of the plan */
     size_t n_settings;
     void (*progress)(void *context, const struct pqs_progress *p); /* NULL: none */
     void *progress_context;

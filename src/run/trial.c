@@ -7,12 +7,15 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/machine.h"
+#include "base/mem.h"
 #include "stats/hist.h"
 
 /* Deadlines only catch workers that are stuck: they leave room for a loaded machine. */
 #define CONFIGURE_TIMEOUT_NS (60 * PQS_NS_PER_S)
 #define MARK_TIMEOUT_NS (30 * PQS_NS_PER_S) /* it waits up to 2 s for open connections itself */
 #define MARGIN_NS (30 * PQS_NS_PER_S)
+#define SILENCE_NS (30 * PQS_NS_PER_S) /* a generator tells its progress twice a second */
 
 static void make_specs(struct pqs_pair *pair, uint32_t block) {
     const struct pqs_plan *plan = pair->options->plan;
@@ -22,7 +25,42 @@ static void make_specs(struct pqs_pair *pair, uint32_t block) {
     if (!pair->options->own_server)
         return;
     pqs_spec_copy(&pair->client_spec, &pair->server_spec);
+}
+
+static const char *hello_fact(const struct pqs_worker *w, const char *name) {
+    enum pqs_side side = strcmp(w->role, "client") == 0 ? PQS_CLIENT : PQS_SERVER;
+    const char *value = pqs_result_fact_of(&w->hello, side, name, NULL);
+    return value ? value : "";
+}
+
+static bool is(const char *a, const char *b) {
+    return strcmp(a, b) == 0;
+}
+
+/* Both workers get CPUs of their own when both are on this machine and may use what this process may; whoever was put elsewhere,
+ * or on other CPUs by its prefix (taskset, a container), stays there. */
+static void place(struct pqs_pair *pair) {
+    char kernel[PQS_MACHINE_ID_MAX], cpus[PQS_CPU_LIST_MAX];
+    const struct pqs_worker *workers[] = {&pair->client, &pair->server};
+    pqs_machine_kernel(kernel);
+    pqs_cpu_allowed(cpus);
+    for (size_t i = 0; i < PQS_COUNT(workers); i++)
+        if (!is(hello_fact(workers[i], "kernel_id"), kernel) || !is(hello_fact(workers[i], "cpus_allowed"), cpus))
+            return;
     pqs_cpu_split(pair->server_spec.cpus, pair->client_spec.cpus);
+}
+
+/* A loopback address is a different place in each network namespace. */
+static int check_reach(const struct pqs_pair *pair, struct pqs_err *err) {
+    const char *host = pqs_spec_get(&pair->server_spec, "host");
+    const char *client = hello_fact(&pair->client, "network_id"), *server = hello_fact(&pair->server, "network_id");
+    bool loopback = host && (strncmp(host, "127.", 4) == 0 || is(host, "::1"));
+    if (!loopback || !*client || !*server || is(client, server))
+        return 0;
+    return pqs_fail(err, PQS_E_USAGE,
+                    "the server would listen on %s, which the client cannot reach: they are on different machines or in "
+                    "different network namespaces; --server-host names the server's address there",
+                    host);
 }
 
 /* The client goes where the server says it listens. */
@@ -45,9 +83,13 @@ static int configure(struct pqs_pair *pair, struct pqs_err *err) {
     struct pqs_spec *server_spec = options->own_server ? &pair->server_spec : NULL;
     int rc = options->workload->apply(pair->arm, options->context, &pair->client_spec, server_spec, err);
     if (rc == 0 && server_spec)
-        rc = pqs_worker_start(PQS_DEFAULT_STACK, "server", &pair->server, err);
+        rc = pqs_worker_start_via(options->server_via, PQS_DEFAULT_STACK, "server", &pair->server, err);
     if (rc == 0)
-        rc = pqs_worker_start(PQS_DEFAULT_STACK, "client", &pair->client, err);
+        rc = pqs_worker_start_via(options->client_via, PQS_DEFAULT_STACK, "client", &pair->client, err);
+    if (rc == 0 && server_spec)
+        rc = check_reach(pair, err);
+    if (rc == 0 && server_spec)
+        place(pair);
     if (rc == 0 && server_spec)
         rc = pqs_worker_ask(&pair->server, PQS_MSG_CONFIGURE, server_spec, PQS_MSG_READY, CONFIGURE_TIMEOUT_NS, NULL,
                             &pair->server_ready, err);
@@ -149,7 +191,8 @@ static int stage(struct window *w, const char *name, enum pqs_message send, int6
     w->progress->stage = name;
     w->progress->started = w->progress->completed = w->progress->failed = 0;
     show(w->pair, w->progress);
-    const struct pqs_waiting waiting = {.watch = watched_server(w->pair), .on_message = on_message, .context = w};
+    const struct pqs_waiting waiting = {
+        .watch = watched_server(w->pair), .on_message = on_message, .context = w, .silence_ns = SILENCE_NS};
     return pqs_worker_ask(&w->pair->client, send, NULL, PQS_MSG_DONE,
                           length_ns + w->pair->options->plan->schedule.timeout_ns + MARGIN_NS, &waiting, ret_r, err);
 }
@@ -239,10 +282,26 @@ int pqs_pair_measure(struct pqs_pair *pair, struct pqs_progress *progress, struc
 }
 
 /* True of one process in one trial and nothing else: not evidence. */
-static const char *const plumbing[] = {"pid", "host", "port", NULL};
+static const char *const plumbing[] = {"pid",       "host",       "port",         "tool_version",
+                                       "kernel_id", "network_id", "cpus_allowed", NULL};
+
+/* Where the workers were: through which prefix, and whether both had one machine's CPUs to share. */
+static void add_places(const struct pqs_pair *pair, struct pqs_result *r) {
+    const struct pqs_run_options *o = pair->options;
+    const struct pqs_via *vias[] = {[PQS_CLIENT] = o->client_via, [PQS_SERVER] = o->server_via};
+    for (enum pqs_side side = PQS_CLIENT; side <= PQS_SERVER; side++)
+        if (vias[side] && vias[side]->text)
+            pqs_result_fact(r, side, "via", vias[side]->text, 1);
+    if (!pair->client.role || !pair->server.role) /* one was not started */
+        return;
+    const char *client = hello_fact(&pair->client, "kernel_id"), *server = hello_fact(&pair->server, "kernel_id");
+    if (*client && *server)
+        pqs_result_fact(r, PQS_CLIENT, "same_machine", is(client, server) ? "yes" : "no", 1);
+}
 
 void pqs_pair_describe(const struct pqs_pair *pair, struct pqs_result *r) {
     pqs_result_fact(r, PQS_CLIENT, "target", pair->options->own_server ? "own" : "foreign", 1);
+    add_places(pair, r);
     for (size_t i = 0; i < pair->arm->n_levels; i++) {
         const struct pqs_factor_level *l = &pair->arm->levels[i];
         char name[sizeof r->facts->name];

@@ -8,15 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/opt.h"
 #include "run/interrupt.h"
 
 #define HELLO_TIMEOUT_NS (30 * PQS_NS_PER_S) /* process start, library start and its self-test, on a loaded machine */
 #define GRACE_NS (3 * PQS_NS_PER_S)          /* a worker leaves at the end of its input; one that does not is stuck */
 #define PIPE_BYTES (1 << 20)
+#define PREFIX_WORDS_MAX 64
 
 static int fail_as(struct pqs_err *err, int sys, int code) {
     err->sys = sys;
@@ -48,23 +51,73 @@ int pqs_worker_find(const char *stack, char *ret_path, size_t size, struct pqs_e
                     stack, given ? "only in " : "in no ", given ? dir : "directory of the environment", self, self);
 }
 
+int pqs_via_init(const char *option, const char *text, const char *path, struct pqs_via *ret_via, struct pqs_err *err) {
+    struct pqs_via via = {.text = text, .path = path};
+    int rc = text ? pqs_split_words(option, text, PREFIX_WORDS_MAX, &via.words, &via.n_words, err) : 0;
+    if (rc == 0)
+        *ret_via = via;
+    return rc;
+}
+
+void pqs_via_release(struct pqs_via *via) {
+    pqs_free_list(via->words, via->n_words);
+    *via = (struct pqs_via){0};
+}
+
+/* Two releases need not mean the same by a parameter or a counter, even where the channel is the same. */
+static int check_release(const struct pqs_worker *w, struct pqs_err *err) {
+    const char *theirs = NULL;
+    for (size_t i = 0; i < w->hello.n_facts; i++)
+        if (strcmp(w->hello.facts[i].name, "tool_version") == 0)
+            theirs = w->hello.facts[i].value;
+    if (theirs && strcmp(theirs, PQSHAKE_VERSION) == 0)
+        return 0;
+    return fail_as(err, EPROTO,
+                   pqs_fail(err, PQS_E_FAILED,
+                            "the %s is of release %s, this program of %s: use a worker of the same release", w->who,
+                            theirs ? theirs : "(none)", PQSHAKE_VERSION));
+}
+
 int pqs_worker_start(const char *stack, const char *role, struct pqs_worker *ret_w, struct pqs_err *err) {
+    return pqs_worker_start_via(NULL, stack, role, ret_w, err);
+}
+
+int pqs_worker_start_via(const struct pqs_via *via, const char *stack, const char *role, struct pqs_worker *ret_w,
+                         struct pqs_err *err) {
     char path[PATH_MAX];
-    int rc = pqs_worker_find(stack, path, sizeof path, err);
+    int rc = 0;
+    if (via && via->path)
+        snprintf(path, sizeof path, "%s", via->path);
+    else
+        rc = pqs_worker_find(stack, path, sizeof path, err);
     if (rc)
         return rc;
-    struct pqs_worker w = {.role = role};
-    rc = pqs_child_start((char *[]){path, (char *)role, NULL}, &w.child, err);
+    size_t n = via ? via->n_words : 0;
+    PQS_FREE char **argv = pqs_calloc(n + 3, sizeof *argv);
+    for (size_t i = 0; i < n; i++)
+        argv[i] = via->words[i];
+    argv[n] = path;
+    argv[n + 1] = (char *)role;
+
+    struct pqs_worker w = {.role = role, .via = via};
+    if (n)
+        snprintf(w.who, sizeof w.who, "%s worker (through '%.80s')", role, via->text);
+    else
+        snprintf(w.who, sizeof w.who, "%s worker", role);
+    rc = pqs_child_start(argv, &w.child, err);
     if (rc)
-        return rc;
+        return pqs_context(err, "the %s", w.who);
     /* A specification with its certificates fits into the pipe, so that sending it never waits for a worker that is stuck.
      * Where the system refuses, the default (64 KiB) nearly always does too. */
     (void)fcntl(w.child.in_fd, F_SETPIPE_SZ, PIPE_BYTES);
     pqs_channel_init(&w.channel, w.child.out_fd, w.child.in_fd);
     rc = pqs_worker_wait(&w, PQS_MSG_HELLO, HELLO_TIMEOUT_NS, NULL, &w.hello, err);
+    if (rc == 0)
+        rc = check_release(&w, err);
     if (rc) {
         pqs_worker_stop(&w);
-        return pqs_context(err, "starting %s", path);
+        return n && err->sys == ETIMEDOUT ? pqs_context(err, "starting %s (a prefix must not ask for a password)", path)
+                                          : pqs_context(err, "starting %s", path);
     }
     *ret_w = w;
     return 0;
@@ -82,10 +135,19 @@ static int fail_dead(struct pqs_worker *w, struct pqs_err *err) {
     int status = 0;
     char how[128];
     if (w->child.pid == 0)
-        return fail_as(err, EPIPE, pqs_fail(err, PQS_E_FAILED, "the %s worker is gone", w->role));
+        return fail_as(err, EPIPE, pqs_fail(err, PQS_E_FAILED, "the %s is gone", w->who));
     pqs_child_stop(&w->child, GRACE_NS, &status);
     pqs_child_describe(status, how, sizeof how);
-    return fail_as(err, EPIPE, pqs_fail(err, PQS_E_FAILED, "the %s worker died: %s", w->role, how));
+    if (!w->via || !w->via->text)
+        return fail_as(err, EPIPE, pqs_fail(err, PQS_E_FAILED, "the %s died: %s", w->who, how));
+    if (w->hello.n_facts > 0)
+        return fail_as(err, EPIPE, pqs_fail(err, PQS_E_FAILED, "the %s died, or the link to it: %s", w->who, how));
+    /* What shells, env(1) and chroot(1) say of a program that they do not find or cannot execute (POSIX). */
+    bool no_program = WIFEXITED(status) && (WEXITSTATUS(status) == 126 || WEXITSTATUS(status) == 127);
+    return fail_as(err, EPIPE,
+                   pqs_fail(err, no_program ? PQS_E_ENV : PQS_E_FAILED,
+                            "the %s did not start: %s; %s no worker there, whose path --%s-worker names", w->who, how,
+                            no_program ? "there is" : "the prefix failed, or found", w->role));
 }
 
 static int fail_answered(const struct pqs_worker *w, const struct pqs_buf *payload, struct pqs_err *err) {
@@ -94,13 +156,12 @@ static int fail_answered(const struct pqs_worker *w, const struct pqs_buf *paylo
     size_t len = 0;
     const uint8_t *text = pqs_get_bytes(&c, &len);
     if (c.bad || code == 0 || code > -PQS_E_OBJECTIVE)
-        return fail_as(err, EPROTO, pqs_fail(err, PQS_E_FAILED, "the %s worker sent a malformed error", w->role));
-    return pqs_fail(err, -(int)code, "%s worker: %.*s", w->role, (int)len, (const char *)text);
+        return fail_as(err, EPROTO, pqs_fail(err, PQS_E_FAILED, "the %s sent a malformed error", w->who));
+    return pqs_fail(err, -(int)code, "%s: %.*s", w->who, (int)len, (const char *)text);
 }
 
 static int fail_unexpected(const struct pqs_worker *w, enum pqs_message got, const char *instead, struct pqs_err *err) {
-    return fail_as(err, EPROTO,
-                   pqs_fail(err, PQS_E_FAILED, "the %s worker sent '%s' %s", w->role, pqs_message_name(got), instead));
+    return fail_as(err, EPROTO, pqs_fail(err, PQS_E_FAILED, "the %s sent '%s' %s", w->who, pqs_message_name(got), instead));
 }
 
 /* Takes a message that is there, without waiting: 1, or 0 when there is none. A dead worker and an ERROR are failures. */
@@ -111,7 +172,7 @@ static int take(struct pqs_worker *w, enum pqs_message *ret_type, struct pqs_buf
     if (rc < 0 && err->sys == EPIPE)
         return fail_dead(w, err);
     if (rc < 0)
-        return fail_as(err, EPROTO, pqs_context(err, "the %s worker", w->role));
+        return fail_as(err, EPROTO, pqs_context(err, "the %s", w->who));
     if (rc > 0 && *ret_type == PQS_MSG_ERROR)
         return fail_answered(w, ret_payload, err);
     return rc;
@@ -136,7 +197,8 @@ int pqs_worker_wait(struct pqs_worker *w, enum pqs_message want, int64_t timeout
     struct pqs_err local;
     err = err ? err : &local;
     waiting = waiting ? waiting : &alone;
-    int64_t deadline_ns = timeout_ns == INT64_MAX ? INT64_MAX : pqs_now_ns() + timeout_ns;
+    int64_t heard_ns = pqs_now_ns();
+    int64_t deadline_ns = timeout_ns == INT64_MAX ? INT64_MAX : heard_ns + timeout_ns;
     for (;;) {
         enum pqs_message type = PQS_MSG_ERROR;
         PQS_BUF payload = {0};
@@ -145,7 +207,7 @@ int pqs_worker_wait(struct pqs_worker *w, enum pqs_message want, int64_t timeout
             return rc;
         if (rc > 0 && type == want) {
             rc = ret_r ? pqs_result_decode(payload.data, payload.len, ret_r, err) : 0;
-            return rc ? fail_as(err, EPROTO, pqs_context(err, "the %s worker", w->role)) : 0;
+            return rc ? fail_as(err, EPROTO, pqs_context(err, "the %s", w->who)) : 0;
         }
         if (rc > 0) {
             if (!waiting->on_message)
@@ -153,6 +215,7 @@ int pqs_worker_wait(struct pqs_worker *w, enum pqs_message want, int64_t timeout
             rc = waiting->on_message(waiting->context, type, &payload, err);
             if (rc)
                 return rc;
+            heard_ns = pqs_now_ns();
             if (!pqs_interrupted() && pqs_now_ns() < deadline_ns)
                 continue;
         }
@@ -165,13 +228,18 @@ int pqs_worker_wait(struct pqs_worker *w, enum pqs_message want, int64_t timeout
         }
         if (pqs_interrupted())
             return fail_as(err, EINTR, pqs_fail(err, PQS_E_FAILED, "interrupted by a signal"));
-        int sys = sleep_until_something(w, waiting->watch, deadline_ns);
+        int64_t silent_ns = waiting->silence_ns ? heard_ns + waiting->silence_ns : INT64_MAX;
+        int sys = sleep_until_something(w, waiting->watch, silent_ns < deadline_ns ? silent_ns : deadline_ns);
+        if (sys == ETIMEDOUT && silent_ns < deadline_ns)
+            return fail_as(err, sys,
+                           pqs_fail(err, PQS_E_FAILED, "the %s has been silent for %.3g s: it hangs, or the link to it",
+                                    w->who, (double)waiting->silence_ns / (double)PQS_NS_PER_S));
         if (sys == ETIMEDOUT)
             return fail_as(err, sys,
-                           pqs_fail(err, PQS_E_FAILED, "the %s worker did not send '%s' within %.3g s", w->role,
+                           pqs_fail(err, PQS_E_FAILED, "the %s did not send '%s' within %.3g s", w->who,
                                     pqs_message_name(want), (double)timeout_ns / (double)PQS_NS_PER_S));
         if (sys)
-            return pqs_fail_sys(err, PQS_E_FAILED, sys, "waiting for the %s worker", w->role);
+            return pqs_fail_sys(err, PQS_E_FAILED, sys, "waiting for the %s", w->who);
     }
 }
 
@@ -184,6 +252,6 @@ int pqs_worker_ask(struct pqs_worker *w, enum pqs_message send, const struct pqs
     int rc = spec ? pqs_channel_send_spec(&w->channel, spec, err) : pqs_channel_send(&w->channel, send, NULL, 0, err);
     /* A worker that gave up may have said why before it closed its input: the wait finds either that or its death. */
     if (rc && err->sys != EPIPE)
-        return pqs_context(err, "the %s worker", w->role);
+        return pqs_context(err, "the %s", w->who);
     return pqs_worker_wait(w, want, timeout_ns, waiting, ret_r, err);
 }

@@ -9,8 +9,24 @@
 
 #define PQS_DEFAULT_STACK "openssl"
 
+/* How a worker is reached that runs elsewhere: by a command that gets the worker's own command line as its last words and
+ * hands standard input and output through (ssh, ip netns exec, kubectl exec -i, ...). Zeroed: a process of this machine. */
+struct pqs_via {
+    const char *text; /* the prefix as the user wrote it; NULL: none */
+    const char *path; /* the worker there; NULL: where it is here */
+    char **words;     /* the prefix, owned */
+    size_t n_words;
+};
+/* option is what errors call the prefix. text and path are kept, not copied. */
+PQS_MUST_CHECK int pqs_via_init(const char *option, const char *text, const char *path, struct pqs_via *ret_via,
+                                struct pqs_err *err);
+void pqs_via_release(struct pqs_via *via);
+#define PQS_VIA __attribute__((cleanup(pqs_via_release))) struct pqs_via
+
 struct pqs_worker {
     const char *role;
+    const struct pqs_via *via; /* NULL: none */
+    char who[128];             /* what errors call it */
     struct pqs_child child;
     struct pqs_channel channel;
     struct pqs_result hello; /* what it said of itself and its library */
@@ -20,8 +36,12 @@ struct pqs_worker {
  * ../libexec/pqshake. PQS_E_ENV names all three places. */
 PQS_MUST_CHECK int pqs_worker_find(const char *stack, char *ret_path, size_t size, struct pqs_err *err);
 
-/* Starts "pqshake-worker-<stack> <role>" and reads its HELLO. On failure nothing is left running. */
+/* Starts "pqshake-worker-<stack> <role>" and reads its HELLO, which must come from a worker of this release (the error names
+ * both versions). On failure nothing is left running. */
 PQS_MUST_CHECK int pqs_worker_start(const char *stack, const char *role, struct pqs_worker *ret_w, struct pqs_err *err);
+/* The same behind a prefix; via must outlive the worker. A path that cannot be run there is PQS_E_ENV too. */
+PQS_MUST_CHECK int pqs_worker_start_via(const struct pqs_via *via, const char *stack, const char *role,
+                                        struct pqs_worker *ret_w, struct pqs_err *err);
 
 /* What else may happen while one worker is waited for. */
 struct pqs_waiting {
@@ -29,6 +49,7 @@ struct pqs_waiting {
     /* Gets every message before the awaited one; negative ends the wait. NULL: there must be none. */
     int (*on_message)(void *context, enum pqs_message type, const struct pqs_buf *payload, struct pqs_err *err);
     void *context;
+    int64_t silence_ns; /* the worker sends something at least this often; 0: it need not */
 };
 
 /* Waits for message `want`; its result rows are added to *ret_r (may be NULL: the payload is not looked at). waiting may be

@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,14 +107,43 @@ static int check_params(const struct pqs_role *role, const struct pqs_spec *spec
 
 static int say_hello(struct pqs_channel *channel, const char *role, struct pqs_err *err) {
     struct pqs_result hello = {0};
-    char pid[16];
+    char pid[16], kernel[PQS_MACHINE_ID_MAX], network[PQS_MACHINE_ID_MAX], cpus[PQS_CPU_LIST_MAX];
     snprintf(pid, sizeof pid, "%d", (int)getpid());
+    pqs_machine_kernel(kernel);
+    pqs_machine_network(network);
+    pqs_cpu_allowed(cpus);
     enum pqs_side side = strcmp(role, "client") == 0 ? PQS_CLIENT : PQS_SERVER;
     library_facts(side, &hello);
+    pqs_result_fact(&hello, side, "tool_version", PQSHAKE_VERSION, 1);
     pqs_result_fact(&hello, side, "pid", pid, 1);
+    pqs_result_fact(&hello, side, "kernel_id", kernel, 1);
+    pqs_result_fact(&hello, side, "network_id", network, 1);
+    pqs_result_fact(&hello, side, "cpus_allowed", cpus, 1);
     int rc = pqs_channel_send_result(channel, PQS_MSG_HELLO, &hello, err);
     pqs_result_release(&hello);
     return rc;
+}
+
+/* Nobody reads what a worker without a coordinator does, and behind a prefix such as ssh no signal says that it is gone: only
+ * the end of standard input does, and that must end a worker in the middle of a window too. */
+static void *end_with_input(void *context) {
+    struct pollfd in = {.fd = *(const int *)context, .events = POLLRDHUP}; /* a pipe says POLLHUP, unasked */
+    while (poll(&in, 1, -1) < 0 && errno == EINTR)
+        ;
+    _exit(0);
+}
+
+static int watch_input(struct pqs_channel *channel, struct pqs_err *err) {
+    pthread_t id;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the other threads' */
+    int sys = pthread_create(&id, NULL, end_with_input, &channel->in_fd);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (sys)
+        return pqs_fail_sys(err, PQS_E_ENV, sys, "cannot start a thread");
+    pthread_detach(id);
+    return 0;
 }
 
 static int serve_channel(const struct pqs_role *role, struct pqs_channel *channel, struct pqs_err *err) {
@@ -136,6 +167,8 @@ static int serve_channel(const struct pqs_role *role, struct pqs_channel *channe
         rc = check_params(role, &spec, err);
     if (rc == 0)
         rc = pqs_cpu_pin(spec.cpus, err);
+    if (rc == 0)
+        rc = watch_input(channel, err);
     if (rc == 0)
         rc = role->run(channel, &spec, err);
     pqs_spec_release(&spec);

@@ -408,6 +408,47 @@ static void lists_are_split(void **state) {
     pqs_free_list(items, n);
 }
 
+static void words_are_split_like_a_shell(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *words[5];
+    } cases[] = {
+        {"ssh host", {"ssh", "host"}},
+        {"  a\tb\n c ", {"a", "b", "c"}},
+        {"ssh -o 'a b' host", {"ssh", "-o", "a b", "host"}},
+        {"a'b \"c'd", {"ab \"cd"}},
+        {"\"a 'b' \\\" \\\\ \\$ \\n\"", {"a 'b' \" \\ $ \\n"}},
+        {"a\\ b \\'c '\\'", {"a b", "'c", "\\"}},
+        {"'' \"\" x", {"", "", "x"}},
+        {"~ $HOME * ; |", {"~", "$HOME", "*", ";", "|"}},
+    };
+    for (size_t i = 0; i < PQS_COUNT(cases); i++) {
+        char **items = NULL;
+        size_t n = 0, want = 0;
+        struct pqs_err err = {0};
+        while (want < 5 && cases[i].words[want])
+            want++;
+        assert_int_equal(pqs_split_words("--via", cases[i].text, 5, &items, &n, &err), 0);
+        assert_int_equal(n, want);
+        for (size_t k = 0; k < n; k++)
+            assert_string_equal(items[k], cases[i].words[k]);
+        pqs_free_list(items, n);
+    }
+    static const char *const bad[][2] = {{"", "no word"},        {" \t", "no word"},    {"a 'b", "quote"},
+                                         {"a \"b\\\"", "quote"}, {"a \\", "backslash"}, {"1 2 3 4 5 6", "at most 5"}};
+    for (size_t i = 0; i < PQS_COUNT(bad); i++) {
+        char *untouched[1], **items = untouched;
+        size_t n = 9;
+        struct pqs_err err = {0};
+        assert_int_equal(pqs_split_words("--via", bad[i][0], 5, &items, &n, &err), PQS_E_USAGE);
+        assert_non_null(strstr(err.msg, "--via"));
+        assert_non_null(strstr(err.msg, bad[i][1]));
+        assert_ptr_equal(items, untouched);
+        assert_int_equal(n, 9);
+    }
+}
+
 static void bad_lists_are_refused(void **state) {
     (void)state;
     const char *const bad[] = {"", " ", ",", "a,", ",a", "a,,b", "a, ,b"};
@@ -442,6 +483,7 @@ int main(void) {
         cmocka_unit_test(durations_have_units),
         cmocka_unit_test(lists_are_split),
         cmocka_unit_test(bad_lists_are_refused),
+        cmocka_unit_test(words_are_split_like_a_shell),
     };
     return cmocka_run_group_tests_name("opt", tests, NULL, NULL);
 }

@@ -138,6 +138,49 @@ static void protocol_errors(void **state) {
     assert_non_null(strstr(err.msg, "sent 'ready' out of turn"));
 }
 
+static void other_releases_are_refused(void **state) {
+    (void)state;
+    PQS_WORKER w = {0};
+    fake("another release");
+    assert_int_equal(pqs_worker_start(PQS_DEFAULT_STACK, "client", &w, &err), PQS_E_FAILED);
+    assert_non_null(strstr(err.msg, "the client worker is of release 9.8.7, this program of "));
+    fake("another channel");
+    assert_int_equal(pqs_worker_start(PQS_DEFAULT_STACK, "client", &w, &err), PQS_E_FAILED);
+    assert_non_null(strstr(err.msg, "channel version 200, this program 1"));
+    assert_no_children();
+}
+
+static void prefixes(void **state) {
+    (void)state;
+    PQS_VIA via = {0};
+    PQS_WORKER w = {0};
+    assert_int_equal(pqs_via_init("--client-via", "env 'PQS_FAKE=e x i t'", NULL, &via, &err), 0);
+    fake("");
+    assert_int_equal(pqs_worker_start_via(&via, PQS_DEFAULT_STACK, "client", &w, &err), 0);
+    kill(w.child.pid, SIGKILL);
+    assert_int_equal(ask_run(&w, 60 * PQS_NS_PER_S, NULL), PQS_E_FAILED);
+    assert_int_equal(err.sys, EPIPE);
+    assert_non_null(strstr(err.msg, "the client worker (through 'env 'PQS_FAKE=e x i t'') died, or the link to it: killed"));
+    via.path = "/nowhere/worker";
+    assert_int_equal(pqs_worker_start_via(&via, PQS_DEFAULT_STACK, "client", &w, &err), PQS_E_ENV);
+    assert_non_null(strstr(err.msg, "/nowhere/worker"));
+    assert_non_null(strstr(err.msg, "exit status 127"));
+    assert_non_null(strstr(err.msg, "--client-worker"));
+    assert_no_children();
+}
+
+static void silence_is_noticed(void **state) {
+    (void)state;
+    PQS_WORKER w = {0};
+    start_client(&w, "hang");
+    int64_t begin_ns = pqs_now_ns();
+    const struct pqs_waiting waiting = {.silence_ns = 200 * PQS_NS_PER_MS};
+    assert_int_equal(ask_run(&w, 60 * PQS_NS_PER_S, &waiting), PQS_E_FAILED);
+    assert_int_equal(err.sys, ETIMEDOUT);
+    assert_non_null(strstr(err.msg, "client worker has been silent for 0.2 s"));
+    assert_true(seconds_since(begin_ns) >= 0.2 && seconds_since(begin_ns) < 20);
+}
+
 static void stop_ends_one_that_stays(void **state) {
     (void)state;
     struct pqs_worker w = {0};
@@ -421,6 +464,9 @@ int main(void) {
         cmocka_unit_test(watched_death_ends_the_wait),
         cmocka_unit_test(error_answer_is_passed_on),
         cmocka_unit_test(protocol_errors),
+        cmocka_unit_test(other_releases_are_refused),
+        cmocka_unit_test(prefixes),
+        cmocka_unit_test(silence_is_noticed),
         cmocka_unit_test(stop_ends_one_that_stays),
         cmocka_unit_test_setup(whole_run, fresh_place),
         cmocka_unit_test_setup(failed_preflight_leaves_nothing, fresh_place),
