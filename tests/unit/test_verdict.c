@@ -238,6 +238,13 @@ static void server_91_of_two(struct pqs_result *r) {
     server_91(r);
     say(r, PQS_SERVER, "threads", "2");
 }
+static void asked_again(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "retransmitted", 7);
+    set(r, PQS_SERVER, "listen_overflows", 9);
+}
+static void queue_was_full(struct pqs_result *r) {
+    set(r, PQS_SERVER, "listen_overflows", 9); /* of somebody else's connections */
+}
 static void other_library(struct pqs_result *r) {
     say(r, PQS_SERVER, "library_version", "3.6.0");
 }
@@ -289,6 +296,8 @@ static const struct {
     {"lag", lag_below_request, "start lag p99 0.990 ms", lag_above_request},
     {"busy", busy_71, "71 %", busy_70},
     {"server-busy", server_91, "91 % of 1 thread", server_91_of_two},
+    {"retransmitted", asked_again,
+     "7 connections of a second or more saw TCP send something again, the server's listen queue was full 9", queue_was_full},
     {"library-mismatch", other_library, "server compiled against 3.5.4, running 3.6.0", same_other_library},
     {"failure-classes", ten_time_out, "10 tls.timeout (no answer within the timeout)", drop_11},
     {"retry", retries, "3 of 1000", nothing},
