@@ -419,8 +419,9 @@ void pqs_thread_stage(struct pqs_thread *t) {
         if (!window_over && (now >= end || atomic_load_explicit(&w->cut, memory_order_relaxed))) {
             window_over = true;
             /* Noticed late, after what an event took: the window's share of it. */
-            double share = (double)(window_end_ns(w) - w->t0_ns) / (double)(now - w->t0_ns);
-            t->cpu_window_ns = cpu_before < 0 ? 0 : (int64_t)((double)(thread_cpu_ns() - cpu_before) * share);
+            double used_ns = cpu_before < 0 ? 0 : (double)(thread_cpu_ns() - cpu_before);
+            double share = now > w->t0_ns ? (double)(window_end_ns(w) - w->t0_ns) / (double)(now - w->t0_ns) : 0;
+            t->cpu_window_ns = (int64_t)(used_ns * share);
         }
         if (next == INT64_MAX && t->inflight == 0 && window_over)
             break;

@@ -254,6 +254,10 @@ descriptors() {
     find "/proc/$1/fd" -mindepth 1 | wc -l
 }
 
+running_or_over() {
+    running || ! kill -0 "$RUN" 2>/dev/null
+}
+
 # flat HANDSHAKES RATE LOAD-OPTION...: the server on PORT is given so many, twice. Its memory after the second half is less
 # than 1 MB above that after the first, and its descriptors are as many; the client's likewise within its window.
 flat() {
@@ -270,7 +274,7 @@ flat() {
         RUN=$!
         SERVERS+=("$RUN")
         wait_for 30 [ -e "out.$i/run.db" ]
-        wait_for 30 running
+        wait_for 30 running_or_over
         client=$(marked "worker-openssl client")
         series=() # of the client's memory, to its end
         while kb=$(rss "$client" 2>/dev/null); do
@@ -280,7 +284,10 @@ flat() {
         n=${#series[@]}
         wait "$RUN" || [ $? -eq 4 ] || { cat "$i.log"; return 1; }
         # Of a machine that is busy with other things not all are asked, but enough.
-        check "$i.json" '.arms[0].counts | .completed >= $half * 0.6 and .failed == {}' --argjson half "$half"
+        if ! check "$i.json" '.arms[0].counts | .completed >= $half * 0.6 and .failed == {}' --argjson half "$half"; then
+            busy_machine && skip "this machine is too busy"
+            return 1
+        fi
         after=$(rss "$server") fds_after=$(descriptors "$server")
         echo "server $before -> $after kB, client ${series[*]} kB, descriptors $fds_after"
         [ "$n" -ge 6 ]
