@@ -6,6 +6,9 @@ if(PQSHAKE_SANITIZE)
     add_compile_options(-fsanitize=${PQSHAKE_SANITIZE} -fno-sanitize-recover=all)
     add_link_options(-fsanitize=${PQSHAKE_SANITIZE})
 endif()
+if(PQSHAKE_FUZZ)
+    add_compile_options(-fsanitize=fuzzer-no-link) # coverage for libFuzzer; its main is linked in by tests/fuzz
+endif()
 
 # The commit goes into every run (summary.json: tool.git_commit); "unknown" outside a checkout.
 execute_process(COMMAND git -C ${CMAKE_SOURCE_DIR} describe --always --dirty --abbrev=12

@@ -41,8 +41,11 @@ static int above_standard(int fd) {
 
 static int pipe_open(struct pipe_fds *ret_pipe, struct pqs_err *err) {
     int fds[2];
-    if (pipe2(fds, O_CLOEXEC))
-        return pqs_fail_sys(err, PQS_E_ENV, errno, "cannot make a pipe");
+    if (pipe2(fds, O_CLOEXEC)) {
+        int sys = errno;
+        return pqs_fail_sys(err, PQS_E_ENV, sys, "cannot make a pipe%s",
+                            sys == EMFILE ? " (raise the limit of descriptors: ulimit -n)" : "");
+    }
     *ret_pipe = (struct pipe_fds){above_standard(fds[0]), above_standard(fds[1])};
     if (ret_pipe->read < 0 || ret_pipe->write < 0)
         return pqs_fail_sys(err, PQS_E_ENV, errno, "cannot move a pipe away from the standard descriptors");

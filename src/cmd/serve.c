@@ -157,7 +157,8 @@ static void print_ready(const struct serve *o, const struct pqs_result *ready, c
 }
 
 static void print_counters(const struct pqs_result *r) {
-    static const char *const names[] = {"accepted", "completed", "failed", "bytes_in", "bytes_out", "accept_backoff"};
+    static const char *const names[] = {"accepted",  "completed",      "failed",          "bytes_in",
+                                        "bytes_out", "accept_backoff", "listen_overflows"};
     for (size_t i = 0; i < PQS_COUNT(names); i++)
         printf("%-15s %" PRId64 "\n", names[i], pqs_result_get(r, PQS_SERVER, names[i], 0));
     printf("%-15s %.3f s\n", "cpu", (double)pqs_result_get(r, PQS_SERVER, "cpu_ns", 0) / (double)PQS_NS_PER_S);

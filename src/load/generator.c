@@ -347,6 +347,7 @@ static void add_window(const struct pqs_generator *g, struct pqs_stage_work *wor
         pqs_result_count(r, PQS_CLIENT, "failed", atomic_load(&t->failed));
         pqs_result_count(r, PQS_CLIENT, "window_completed", (int64_t)t->window_completed);
         pqs_result_count(r, PQS_CLIENT, "inflight_max", t->inflight_max);
+        pqs_result_count(r, PQS_CLIENT, "retransmitted", (int64_t)t->retransmitted);
         busiest_ns = t->cpu_window_ns > busiest_ns ? t->cpu_window_ns : busiest_ns;
         all_busy_ns += t->cpu_window_ns;
         longest_wait_ns = t->wait_window_ns > longest_wait_ns ? t->wait_window_ns : longest_wait_ns;

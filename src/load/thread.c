@@ -18,7 +18,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define CUT_AFTER_NS (2 * PQS_NS_PER_S) /* when a hopeless trial is judged (METHOD 11) */
+#define TCP_RETRY_NS (PQS_NS_PER_S * 9 / 10) /* TCP repeats a SYN after 1 s (RFC 6298, 2.1), by a coarse clock */
+#define CUT_AFTER_NS (2 * PQS_NS_PER_S)      /* when a hopeless trial is judged (METHOD 11) */
 
 enum conn_state { CONN_CONNECTING, CONN_OPEN };
 
@@ -87,7 +88,7 @@ void pqs_thread_prepare(struct pqs_thread *t, struct pqs_stage_work *work) {
     size_t touch = share < (1u << 20) ? share : (1u << 20);
     if (touch > 0)
         memset(t->samples, 0, touch * sizeof *t->samples);
-    t->scheduled = t->dropped = t->unstarted = t->window_completed = 0;
+    t->scheduled = t->dropped = t->unstarted = t->window_completed = t->retransmitted = 0;
     t->inflight_max = 0;
     t->cpu_window_ns = t->wait_window_ns = 0;
     t->last_end_ns = 0;
@@ -125,6 +126,16 @@ static void count_live(struct pqs_thread *t, int64_t request_ns) {
                           memory_order_relaxed);
 }
 
+/* A listen queue that overflows makes TCP wait: for the SYN in the connect phase, or, where the client thinks that it is
+ * connected, in the next one. Asked only of connections that took so long: no system call more for the others. */
+static void note_retransmission(struct pqs_thread *t, const struct pqs_conn *c, int64_t now) {
+    struct tcp_info info = {0};
+    socklen_t len = sizeof info;
+    if (now - (int64_t)c->sample->started_ns >= TCP_RETRY_NS && getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+        info.tcpi_total_retrans > 0)
+        t->retransmitted++;
+}
+
 /* The connection is finished: writes its sample, says goodbye, closes. A completed one closes first (the server waits for
  * EOF). */
 static void finish(struct pqs_thread *t, struct pqs_conn *c, int64_t now) {
@@ -146,6 +157,7 @@ static void finish(struct pqs_thread *t, struct pqs_conn *c, int64_t now) {
         bump(&t->failed);
     }
     if (c->fd >= 0) {
+        note_retransmission(t, c, now);
         if (t->work->preflight) {
             int mss = 0;
             socklen_t len = sizeof mss;
@@ -221,6 +233,9 @@ static unsigned class_of_errno(int error) {
     case EHOSTUNREACH:
     case ENETDOWN:
     case EHOSTDOWN:
+    case EINVAL: /* a blackhole route */
+    case EACCES: /* a prohibit route */
+    case EPERM:  /* this machine's packet filter */
         return PQS_FAILURE_UNREACHABLE;
     case ETIMEDOUT:
         return PQS_FAILURE_TIMEOUT;
@@ -430,7 +445,10 @@ void pqs_thread_stage(struct pqs_thread *t) {
         }
         if (!window_over && now >= w->t0_ns + pqs_stage_length_ns(w)) {
             window_over = true;
-            t->cpu_window_ns = cpu_before < 0 ? 0 : thread_cpu_ns() - cpu_before;
+            /* Noticed late, after what an event took: the window's share of it. */
+            double used_ns = cpu_before < 0 ? 0 : (double)(thread_cpu_ns() - cpu_before);
+            double share = now > w->t0_ns ? (double)pqs_stage_length_ns(w) / (double)(now - w->t0_ns) : 0;
+            t->cpu_window_ns = (int64_t)(used_ns * share);
             t->wait_window_ns = wait_before < 0 ? -1 : thread_wait_ns() - wait_before;
         }
         if (next == INT64_MAX && t->inflight == 0 && window_over)

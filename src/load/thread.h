@@ -57,6 +57,7 @@ struct pqs_thread {
     size_t n_samples, cap_samples;
     size_t next_arrival;
     uint64_t scheduled, dropped, unstarted, window_completed;
+    uint64_t retransmitted; /* connections of a second or more in which TCP sent something again */
     uint32_t inflight_max;
     int64_t cpu_window_ns;  /* this thread's CPU in the window */
     int64_t wait_window_ns; /* how long it was ready to run in the window, but had no CPU; -1: the kernel does not say */

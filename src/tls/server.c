@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <linux/sock_diag.h>
 #include <openssl/err.h>
 
 #include "base/clock.h"
@@ -716,6 +717,18 @@ int64_t pqs_server_open(const struct pqs_server *s) {
     return n;
 }
 
+/* Connection attempts that found the listener's queue full, as the kernel counts them per socket. */
+static int64_t listen_overflows(const struct pqs_server *s, const struct thread *t) {
+    int64_t n = 0;
+    for (unsigned p = 0; p < s->n_ports; p++) {
+        uint32_t info[SK_MEMINFO_VARS] = {0};
+        socklen_t len = sizeof info;
+        if (getsockopt(t->listeners[p], SOL_SOCKET, SO_MEMINFO, info, &len) == 0)
+            n += info[SK_MEMINFO_DROPS];
+    }
+    return n;
+}
+
 void pqs_server_counters(const struct pqs_server *s, struct pqs_result *r) {
     pqs_result_count(r, PQS_SERVER, "cpu_ns", pqs_cpu_ns());
     for (unsigned i = 0; i < s->n_threads; i++) {
@@ -733,6 +746,7 @@ void pqs_server_counters(const struct pqs_server *s, struct pqs_result *r) {
             {"bytes_out", t->bytes_out},
             {"open", t->open},
             {"accept_backoff", t->accept_backoff},
+            {"listen_overflows", listen_overflows(s, t)},
         };
         for (size_t k = 0; k < PQS_COUNT(rows); k++)
             pqs_result_count(r, PQS_SERVER, rows[k].name, rows[k].value);

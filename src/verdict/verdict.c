@@ -2,6 +2,7 @@
  * Must not know: the store, the plan, how anything is printed. */
 #include "verdict/verdict.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,6 +278,14 @@ static bool test_server_busy(const struct pqs_result *r, char *text, size_t size
     return busy > 0.9;
 }
 
+static bool test_retransmitted(const struct pqs_result *r, char *text, size_t size) {
+    int64_t n = client(r, "retransmitted"), full = pqs_result_get(r, PQS_SERVER, "listen_overflows", 0);
+    add(text, size, "%" PRId64 " connections of a second or more saw TCP send something again", n);
+    if (full > 0)
+        add(text, size, ", the server's listen queue was full %" PRId64 " times", full);
+    return n > 0;
+}
+
 static bool test_library_mismatch(const struct pqs_result *r, char *text, size_t size) {
     for (enum pqs_side side = PQS_CLIENT; side <= PQS_SERVER; side++) {
         const char *header = pqs_result_fact_of(r, side, "header_version", NULL);
@@ -398,6 +407,9 @@ const struct pqs_verdict pqs_verdicts[] = {
     {"server-busy", PQS_OF_TRIAL, PQS_WARNING, test_server_busy,
      "The server had no CPU to spare, so latencies include connections queueing for it.",
      "Lower the --rate to measure handshakes; keep it to measure behaviour under overload."},
+    {"retransmitted", PQS_OF_TRIAL, PQS_WARNING, test_retransmitted,
+     "A full listen queue or a lost packet makes TCP wait for its timer (1 s, 3 s, 7 s): that is not the server's work.",
+     "Raise the server's listen queue (serve --backlog, net.core.somaxconn), or look for lost packets."},
     {"library-mismatch", PQS_OF_TRIAL, PQS_WARNING, test_library_mismatch,
      "The TLS library that ran is not the version that the worker was compiled against.",
      "Check LD_LIBRARY_PATH, or rebuild the worker against the library that you want to measure."},

@@ -14,6 +14,20 @@ teardown() {
     no_processes
 }
 
+IN=() # a command that pqshake is started through: into a namespace, as another user
+
+# network: a network namespace of this test, empty but for its loopback, that pqshake is started in from now on.
+network() {
+    unshare --net true 2>/dev/null || skip "cannot make a network namespace"
+    (exec env "${MARK:?}" unshare --net sleep 600 3>&-) &
+    local holder=$!
+    SERVERS+=("$holder")
+    apart() { [ -e "/proc/$holder/ns/net" ] && ! [ "/proc/$holder/ns/net" -ef /proc/self/ns/net ]; }
+    wait_for 10 apart
+    IN=(nsenter "--net=/proc/$holder/ns/net")
+    "${IN[@]}" ip link set lo up
+}
+
 # pq ARGUMENT...: pqshake, ended after $LIMIT seconds (a limit that only something stuck can reach).
 pq() {
     (exec_pq "$@")
@@ -21,7 +35,7 @@ pq() {
 
 # The same for use behind ( ... ) &, where $! must be the process that takes signals: timeout hands them on.
 exec_pq() {
-    exec env "${MARK:?}" timeout --foreground --kill-after 10 "${LIMIT:-90}" "$PQSHAKE" "$@" 3>&-
+    exec env "${MARK:?}" timeout --foreground --kill-after 10 "${LIMIT:-90}" "${IN[@]}" "$PQSHAKE" "$@" 3>&-
 }
 
 openssl() {

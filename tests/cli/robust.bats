@@ -173,7 +173,7 @@ waiting() {
     no_figures
 }
 
-@test "ulimit -n 64 with 200 in flight: exit 3, what is needed and what to do" {
+@test "F24: ulimit -n 64 with 200 in flight: exit 3, what is needed and what to do" {
     run bash -c 'ulimit -n 64; exec env "$0" timeout --foreground 60 "$@"' "$MARK" "$PQSHAKE" tls "${BRIEF[@]}" --max-inflight 200 \
         --out out
     [ "$status" -eq 3 ]

@@ -264,6 +264,13 @@ static void server_91_of_two(struct pqs_result *r) {
     server_91(r);
     say(r, PQS_SERVER, "threads", "2");
 }
+static void asked_again(struct pqs_result *r) {
+    set(r, PQS_CLIENT, "retransmitted", 7);
+    set(r, PQS_SERVER, "listen_overflows", 9);
+}
+static void queue_was_full(struct pqs_result *r) {
+    set(r, PQS_SERVER, "listen_overflows", 9); /* of somebody else's connections */
+}
 static void other_library(struct pqs_result *r) {
     say(r, PQS_SERVER, "library_version", "3.6.0");
 }
@@ -349,6 +356,8 @@ static const struct {
     {"lag", lag_below_request, "start lag p99 0.990 ms", lag_above_request},
     {"busy", busy_71, "71 %", busy_70},
     {"server-busy", server_91, "91 % of 1 CPU", server_91_of_two},
+    {"retransmitted", asked_again,
+     "7 connections of a second or more saw TCP send something again, the server's listen queue was full 9", queue_was_full},
     {"library-mismatch", other_library, "server compiled against 3.5.4, running 3.6.0", same_other_library},
     {"steal", steal_above, "1.1 % of the server machine's CPU time was stolen (210 ms of 10.0 s on 2 CPUs)", steal_below},
     {"steal", steal_both, "10.0 % of the client machine's", steal_one_tick},
