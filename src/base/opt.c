@@ -386,8 +386,10 @@ static const char *take_word(const char *p, struct pqs_buf *word) {
             return NULL;
         if (escape || (quote ? *p != quote : *p != '\'' && *p != '"'))
             pqs_buf_add(word, p, 1);
+        else if (quote)
+            quote = '\0';
         else
-            quote = quote ? '\0' : *p;
+            quote = *p;
     }
     return quote ? NULL : p;
 }

@@ -45,6 +45,7 @@ static bool read_stat(pid_t pid, struct process *ret) {
     int64_t user_ticks, system_ticks;
     /* Fields 3 (state), 4 (parent), 16 and 17 (children's user and system time), 22 (start). */
     if (!open || !close || close < open || ticks_per_s <= 0 ||
+        /* NOLINTNEXTLINE(cert-err34-c): the kernel's own numbers, which fit; that all were there is checked */
         sscanf(close + 1,
                " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNd64 " %" SCNd64 " %*s %*s %*s %*s %" SCNu64,
                &ret->state, &parent, &user_ticks, &system_ticks, &ret->start) != 5)
@@ -114,7 +115,7 @@ int pqs_process_tree_read(pid_t pid, struct pqs_process_tree *ret_tree, struct p
         rc = fail_missing(pid, err);
     else if (rc == 0 && root->state == 'Z')
         rc = pqs_fail(err, PQS_E_FAILED, "process %d (%s) has ended", (int)pid, root->name);
-    if (rc == 0) {
+    if (rc == 0 && root) {
         struct pqs_process_tree tree = {.start = root->start};
         memcpy(tree.name, root->name, sizeof tree.name);
         root->in_tree = true;

@@ -354,7 +354,8 @@ static void add_window(const struct pqs_generator *g, struct pqs_stage_work *wor
         last_end_ns = t->last_end_ns > last_end_ns ? t->last_end_ns : last_end_ns;
     }
     /* Threads that share CPUs are each far from busy when together they have none left. */
-    int64_t together_ns = all_busy_ns / (int64_t)(g->n_threads < g->n_cpus ? g->n_threads : g->n_cpus);
+    unsigned at_once = g->n_threads < g->n_cpus ? g->n_threads : g->n_cpus;
+    int64_t together_ns = at_once > 0 ? all_busy_ns / (int64_t)at_once : 0;
     busiest_ns = together_ns > busiest_ns ? together_ns : busiest_ns;
     int64_t drain_ns = last_end_ns - (work->t0_ns + window_ns);
     pqs_result_count(r, PQS_CLIENT, "window_ns", window_ns);

@@ -17,9 +17,13 @@ stored() {
 
 # The worker of a role, once the trial is under way: its partner is there too.
 worker() {
-    both() { [ -n "$(marked 'worker-openssl client')" ] && [ -n "$(marked 'worker-openssl server')" ]; }
+    local client server
+    both() {
+        client=$(marked 'worker-openssl client') server=$(marked 'worker-openssl server')
+        [ -n "$client" ] && [ -n "$server" ]
+    }
     wait_for 30 both
-    marked "worker-openssl $1"
+    echo "${!1}"
 }
 
 @test "SIGKILL of the coordinator: finished trials are in run.db, the workers are gone within a second" {
@@ -39,7 +43,7 @@ worker() {
 
 # killed ROLE: a worker of that role is killed in a later block; the run goes on to its end.
 killed() {
-    (exec_pq tls --groups X25519 --rate 50 --duration 2s --warmup 100ms --blocks 3 --out out --json s.json) >run.out 2>&1 &
+    (exec_pq tls --groups X25519 --rate 50 --duration 4s --warmup 100ms --blocks 3 --out out --json s.json) >run.out 2>&1 &
     RUN=$!
     SERVERS+=("$RUN")
     wait_for 60 stored 1
