@@ -1,6 +1,7 @@
 /* Fuzz target: run.db, which people mail each other, and the report made of it. Two kinds of input: an SQLite file, or text
  * whose lines are rows, `TABLE<tab>VALUE<tab>...`, put into empty tables (x'...' is a blob): no fuzzer writes a B-tree. */
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -77,6 +78,21 @@ static void write_rows(const uint8_t *data, size_t len) {
     MUST(sqlite3_close(db) == SQLITE_OK);
 }
 
+/* No number in that JSON is nan or inf. Its strings come from the input and may hold anything. */
+static bool only_finite(const struct pqs_buf *json) {
+    bool in_string = false;
+    for (size_t i = 0; i < json->len; i++) {
+        char c = (char)json->data[i];
+        if (c == '"')
+            in_string = !in_string;
+        else if (in_string)
+            i += c == '\\';
+        else if (c == 'i' || (c == 'n' && i + 1 < json->len && json->data[i + 1] == 'a'))
+            return false;
+    }
+    return true;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     static const char magic[] = "SQLite format 3";
     struct pqs_err err = {0};
@@ -101,8 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
     struct pqs_model *model = pqs_model_new(&run);
     pqs_report_json(model, &json);
     pqs_report_markdown(model, &text);
-    MUST(json.len > 0 && text.len > 0 && !memmem(json.data, json.len, ": nan", 5) &&
-         !memmem(json.data, json.len, ": inf", 5));
+    MUST(json.len > 0 && text.len > 0 && only_finite(&json));
     pqs_model_free(model);
     pqs_run_release(&run);
     return 0;
