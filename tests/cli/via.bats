@@ -20,6 +20,7 @@ namespaces() {
 # ssh_host [PREFIX...]: starts an sshd on ADDRESS (127.0.0.1), itself behind a prefix; SSH is the command that gets there.
 ssh_host() {
     local sshd port
+    [ -n "${PQSHAKE_FULL:-}" ] || skip "only with ./check --full"
     sshd=$(PATH=$PATH:/usr/sbin:/sbin command -v sshd) || skip "there is no sshd"
     [ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd || skip "sshd needs /run/sshd"
     port=$(free_port)
