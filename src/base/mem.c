@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void *must(void *p) {
@@ -35,6 +36,12 @@ char *pqs_format(const char *fmt, ...) {
         text = NULL;
     va_end(args);
     return must(text);
+}
+
+int64_t pqs_memory_peak_bytes(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (int64_t)usage.ru_maxrss * 1024;
 }
 
 void pqs_cleanup_free(void *p) {

@@ -4,6 +4,7 @@
 #define PQS_BASE_MEM_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 void *pqs_calloc(size_t n, size_t size);                                      /* zeroed, never NULL */
 void *pqs_realloc(void *p, size_t size);                                      /* never NULL */
@@ -18,6 +19,8 @@ char *pqs_format(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /*
             (array) = pqs_realloc((array), (cap) * sizeof *(array));                                                        \
         }                                                                                                                   \
     } while (0)
+
+int64_t pqs_memory_peak_bytes(void); /* most memory that this process had resident so far (getrusage) */
 
 void pqs_cleanup_free(void *p);        /* *p was allocated by the above */
 void pqs_cleanup_close(const int *fd); /* closes when >= 0 */

@@ -5,6 +5,7 @@
  *   server:        MARK -> DONE (a snapshot of its counters once no connection is open); STOP -> DONE
  *   certificates:  CONFIGURE -> FILE* DONE, without READY
  *   list:          CONFIGURE -> DONE, without READY
+ *   primitives:    CONFIGURE -> PROGRESS* DONE, without READY
  * Anything may be answered by ERROR. End of file on its standard input ends a worker. */
 #ifndef PQS_CHANNEL_MESSAGE_H
 #define PQS_CHANNEL_MESSAGE_H

@@ -35,7 +35,7 @@ struct pqs_command {
 };
 
 extern const struct pqs_command pqs_command_cert, pqs_command_doctor, pqs_command_export, pqs_command_list, pqs_command_load,
-    pqs_command_report, pqs_command_serve, pqs_command_tls;
+    pqs_command_report, pqs_command_serve, pqs_command_speed, pqs_command_tls;
 
 /* Prints "pqshake: <message>" on standard error. */
 void pqs_say(const char *fmt, ...) PQS_PRINTF(1, 2);

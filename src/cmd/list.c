@@ -65,6 +65,16 @@ static int list_certs(struct pqs_err *err) {
     return rc;
 }
 
+static int list_algorithms(struct pqs_err *err) {
+    static const char *const titles[] = {"operations", NULL};
+    struct pqs_result r = {0};
+    int rc = ask_worker(&r, err);
+    if (rc == 0)
+        print_facts(&r, "algorithm.", "ALGORITHM", titles);
+    pqs_result_release(&r);
+    return rc;
+}
+
 static int list_verdicts(struct pqs_err *err) {
     (void)err;
     for (const struct pqs_verdict *v = pqs_verdicts; v->id; v++)
@@ -92,6 +102,7 @@ static const struct section {
 } sections[] = {
     {"groups", "Key-exchange groups (key share bytes)", list_groups},
     {"certs", "Certificate kinds", list_certs},
+    {"algorithms", "Algorithms that 'pqshake speed' times, and their operations", list_algorithms},
     {"verdicts", "Verdicts, how bad, and on what", list_verdicts},
     {"failures", "Failure classes of connections", list_failures},
 };
@@ -108,13 +119,13 @@ static int run(const struct pqs_call *call, struct pqs_err *err) {
             return rc;
     }
     return found ? 0
-                 : pqs_fail(err, PQS_E_USAGE, "list: no table \"%s\": groups, certs, verdicts or failures", call->args[0]);
+                 : pqs_fail(err, PQS_E_USAGE, "list: no table \"%s\": groups, certs, algorithms, verdicts or failures", call->args[0]);
 }
 
 const struct pqs_command pqs_command_list = {
     .name = "list",
-    .summary = "show groups, certificate kinds, verdicts and failure classes",
-    .arguments = "[groups|certs|verdicts|failures]",
+    .summary = "show groups, certificate kinds, algorithms, verdicts and failure classes",
+    .arguments = "[groups|certs|algorithms|verdicts|failures]",
     .about = "Prints the tables that the other commands work with: which key-exchange groups and certificate\n"
              "kinds this build's TLS library supports, what a verdict means and what to do, and how\n"
              "connections can fail.",

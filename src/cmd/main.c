@@ -12,8 +12,8 @@
 
 /* Sorted by name. */
 static const struct pqs_command *const commands[] = {
-    &pqs_command_cert, &pqs_command_doctor, &pqs_command_export, &pqs_command_list,
-    &pqs_command_load, &pqs_command_report, &pqs_command_serve,  &pqs_command_tls,
+    &pqs_command_cert,   &pqs_command_doctor, &pqs_command_export, &pqs_command_list, &pqs_command_load,
+    &pqs_command_report, &pqs_command_serve,  &pqs_command_speed,  &pqs_command_tls,
 };
 
 static const char exit_status[] = "Exit status: 0 done and valid; 1 failed; 2 usage; 3 the environment lacks something;\n"

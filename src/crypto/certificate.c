@@ -284,41 +284,13 @@ int pqs_certificate_make(const struct pqs_certificate_request *request, struct p
     return 0;
 }
 
-/* Without one, the library would ask on the terminal about an encrypted block. */
-static int no_password(char *buf, int size, int writing, void *context) {
-    (void)buf, (void)size, (void)writing, (void)context;
-    return -1;
-}
-
-int pqs_certificate_describe(const void *pem, size_t len, struct pqs_certificate_facts *ret_facts, struct pqs_err *err) {
-    struct pqs_certificate_facts facts = {0};
-    if (len > INT_MAX)
-        return pqs_fail(err, PQS_E_USAGE, "%zu bytes are too many for a certificate chain", len);
-    CLEANUP(free_bio) BIO *bio = BIO_new_mem_buf(pem, (int)len);
-    if (!bio)
-        return pqs_fail_ossl(err, PQS_E_FAILED, "reading a certificate chain failed");
-    for (;;) {
-        CLEANUP(free_certificate) X509 *certificate = PEM_read_bio_X509(bio, NULL, no_password, NULL);
-        if (!certificate)
-            break;
-        int der_bytes = i2d_X509(certificate, NULL);
-        if (der_bytes <= 0)
-            return pqs_fail_ossl(err, PQS_E_USAGE, "certificate %zu cannot be encoded", facts.n + 1);
-        if (facts.n == 0) {
-            EVP_PKEY *key = X509_get0_pubkey(certificate);
-            if (!key)
-                return pqs_fail_ossl(err, PQS_E_USAGE, "the first certificate has a key that this library does not know");
-            pqs_key_describe(key, facts.key);
-        }
-        facts.n++;
-        facts.der_bytes += (size_t)der_bytes;
+void pqs_certificate_describe(const struct stack_st_X509 *chain, struct pqs_certificate_facts *ret_facts) {
+    int n = chain ? sk_X509_num(chain) : 0;
+    *ret_facts = (struct pqs_certificate_facts){.n = n > 0 ? (size_t)n : 0};
+    for (int i = 0; i < n; i++) {
+        int der_bytes = i2d_X509(sk_X509_value(chain, i), NULL);
+        ret_facts->der_bytes += der_bytes > 0 ? (size_t)der_bytes : 0;
     }
-    unsigned long why = ERR_peek_last_error();
-    if (ERR_GET_LIB(why) != ERR_LIB_PEM || ERR_GET_REASON(why) != PEM_R_NO_START_LINE)
-        return pqs_fail_ossl(err, PQS_E_USAGE, "certificate %zu cannot be read", facts.n + 1);
-    ERR_clear_error();
-    if (facts.n == 0)
-        return pqs_fail(err, PQS_E_USAGE, "no certificate found; PEM text with BEGIN CERTIFICATE is needed");
-    *ret_facts = facts;
-    return 0;
+    if (n > 0)
+        pqs_key_describe(X509_get0_pubkey(sk_X509_value(chain, 0)), ret_facts->key);
 }

@@ -52,14 +52,15 @@ void pqs_certificate_files_release(struct pqs_certificate_files *files);
 PQS_MUST_CHECK int pqs_certificate_make(const struct pqs_certificate_request *request,
                                         struct pqs_certificate_files *ret_files, struct pqs_err *err);
 
+struct stack_st_X509; /* STACK_OF(X509), under the name that it has in every library of the OpenSSL family */
+
 struct pqs_certificate_facts {
     char key[64];     /* the first certificate's key: a kind's name, else the library's (crypto/key.h) */
     size_t n;         /* certificates */
     size_t der_bytes; /* of all of them */
 };
 
-/* Reads the certificates of a PEM text (other PEM blocks are skipped). PQS_E_USAGE when there is none or one is damaged. */
-PQS_MUST_CHECK int pqs_certificate_describe(const void *pem, size_t len, struct pqs_certificate_facts *ret_facts,
-                                            struct pqs_err *err);
+/* Of a chain, the leaf first; all zero for NULL or an empty one. */
+void pqs_certificate_describe(const struct stack_st_X509 *chain, struct pqs_certificate_facts *ret_facts);
 
 #endif

@@ -20,6 +20,7 @@
 
 #define LEAD_NS (2 * PQS_NS_PER_MS) /* between waking the threads and the first arrival */
 #define REPORT_NS (PQS_NS_PER_S / 2)
+#define OTHER_ADDRESS_NS (2 * PQS_NS_PER_S) /* how long an address of a name may be silent when it has another */
 
 struct worker_thread { /* a pthread and its pqs_thread */
     pthread_t id;
@@ -120,21 +121,25 @@ static int start_threads(struct pqs_generator *g, uint32_t max_inflight, struct 
     return 0;
 }
 
+/* `which` address of the target's name, and whether ports last for it. */
+static int find_target(const struct pqs_spec *spec, unsigned which, struct pqs_target *ret_target, struct pqs_err *err) {
+    const char *close = pqs_spec_get(spec, "close"), *run = pqs_spec_get(spec, "run_ns");
+    const struct pqs_schedule *s = &spec->schedule;
+    int64_t run_ns = run ? strtoll(run, NULL, 10) : s->warmup_ns + s->duration_ns;
+    int rc = pqs_target_resolve(spec, which, ret_target, err);
+    return rc ? rc : pqs_target_check_ports(ret_target, s, run_ns, close && strcmp(close, "rst") == 0, err);
+}
+
 int pqs_generator_new(const struct pqs_spec *spec, const struct pqs_engine *engine, struct pqs_generator **ret_g,
                       struct pqs_err *err) {
     struct pqs_target target;
     uint32_t max_inflight;
-    const char *close = pqs_spec_get(spec, "close");
     const struct pqs_schedule *s = &spec->schedule;
     if (s->threads < 1 || s->threads > 1024 || s->duration_ns <= 0 || s->warmup_ns < 0 || s->timeout_ns <= 0)
         return pqs_fail(err, PQS_E_USAGE, "a schedule needs 1 to 1024 threads, a duration and a timeout above 0");
     if (!(s->rate_per_s > 0))
         return pqs_fail(err, PQS_E_USAGE, "a rate of %g connections/s makes no load; it must be above 0", s->rate_per_s);
-    const char *run = pqs_spec_get(spec, "run_ns");
-    int64_t run_ns = run ? strtoll(run, NULL, 10) : s->warmup_ns + s->duration_ns;
-    int rc = pqs_target_resolve(spec, &target, err);
-    if (rc == 0)
-        rc = pqs_target_check_ports(&target, s, run_ns, close && strcmp(close, "rst") == 0, err);
+    int rc = find_target(spec, 0, &target, err);
     if (rc == 0)
         rc = pqs_target_max_inflight(spec->schedule.max_inflight, &max_inflight, err);
     if (rc)
@@ -361,6 +366,7 @@ static void add_window(const struct pqs_generator *g, struct pqs_stage_work *wor
     pqs_result_count(r, PQS_CLIENT, "window_ns", window_ns);
     pqs_result_count(r, PQS_CLIENT, "drain_ns", drain_ns > 0 ? drain_ns : 0);
     pqs_result_count(r, PQS_CLIENT, "cpu_ns", cpu_ns);
+    pqs_result_count(r, PQS_CLIENT, "memory_peak_bytes", pqs_memory_peak_bytes());
     pqs_result_count(r, PQS_CLIENT, "thread_busy_ppm", window_ns > 0 ? busiest_ns * 1000000 / window_ns : 0);
     pqs_result_count(r, PQS_CLIENT, "thread_wait_ppm", window_ns > 0 ? longest_wait_ns * 1000000 / window_ns : 0);
     pqs_result_count(r, PQS_CLIENT, "cut_short", window_ns < work->duration_ns);
@@ -378,15 +384,44 @@ static int preflight_error(const struct pqs_generator *g, const struct pqs_threa
                     pqs_failure_name(s->failure, name), *why ? ": " : "", why);
 }
 
+/* One handshake on thread i. */
+static void preflight_handshake(struct pqs_generator *g, unsigned i, int64_t timeout_ns, struct pqs_stage_work *ret_work) {
+    static const uint64_t now = 0;
+    struct pqs_thread *t = &g->threads[i].t;
+    *ret_work = (struct pqs_stage_work){
+        .arrivals_ns = &now, .n_arrivals = 1, .first_thread = i, .step = g->n_threads, .preflight = true};
+    t->timeout_ns = timeout_ns;
+    g->engine->explain(t->engine_thread, true);
+    run_stage(g, ret_work, NULL, NULL);
+    g->engine->explain(t->engine_thread, false);
+    t->timeout_ns = g->spec.schedule.timeout_ns;
+}
+
+/* A name may have addresses at which nobody listens (localhost: ::1 and 127.0.0.1). The first handshake goes to one after the
+ * other; all connections of the trial go to the one that answered. */
+static int preflight_first(struct pqs_generator *g, struct pqs_stage_work *ret_work, struct pqs_err *err) {
+    int64_t timeout_ns = g->spec.schedule.timeout_ns;
+    for (unsigned which = 1;; which++) {
+        bool last = which >= g->target.n_addresses;
+        preflight_handshake(g, 0, last || timeout_ns < OTHER_ADDRESS_NS ? timeout_ns : OTHER_ADDRESS_NS, ret_work);
+        const struct pqs_sample *s = &g->threads[0].t.samples[0];
+        if (s->failure == PQS_FAILURE_NONE || s->phase != PQS_STEP_CONNECT || last)
+            return 0;
+        int rc = find_target(&g->spec, which, &g->target, err);
+        if (rc)
+            return rc;
+    }
+}
+
 static int preflight(struct pqs_generator *g, struct pqs_result *r, struct pqs_err *err) {
-    const uint64_t now = 0;
     for (unsigned i = 0; i < g->n_threads; i++) {
         struct pqs_thread *t = &g->threads[i].t;
-        struct pqs_stage_work work = {
-            .arrivals_ns = &now, .n_arrivals = 1, .first_thread = i, .step = g->n_threads, .preflight = true};
-        g->engine->explain(t->engine_thread, true);
-        run_stage(g, &work, NULL, NULL);
-        g->engine->explain(t->engine_thread, false);
+        struct pqs_stage_work work;
+        int rc = i == 0 ? preflight_first(g, &work, err) : 0;
+        if (rc)
+            return rc;
+        if (i > 0)
+            preflight_handshake(g, i, g->spec.schedule.timeout_ns, &work);
         if (t->samples[0].failure)
             return preflight_error(g, t, err);
         add_samples(t->samples, t->n_samples, work.t0_ns, true, r);

@@ -2,11 +2,9 @@
 #include "load/target.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,33 +53,7 @@ static bool on_this_machine(const struct sockaddr_storage *a) {
     return found;
 }
 
-/* Whether something accepts connections there within 2 s. */
-static bool accepts(const struct addrinfo *a, uint16_t port) {
-    struct sockaddr_storage address = {0};
-    memcpy(&address, a->ai_addr, a->ai_addrlen);
-    set_port(&address, port);
-    PQS_CLOSE int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    struct pollfd ready = {.fd = fd, .events = POLLOUT};
-    int error = 0;
-    socklen_t len = sizeof error;
-    if (connect(fd, (const struct sockaddr *)&address, a->ai_addrlen) == 0)
-        return true;
-    return errno == EINPROGRESS && poll(&ready, 1, 2000) == 1 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 &&
-           error == 0;
-}
-
-/* A name may have addresses at which nobody listens (localhost: ::1 and 127.0.0.1): the first that answers, or just the first. */
-static const struct addrinfo *choose(const struct addrinfo *found, const char *ports) {
-    uint16_t port = (uint16_t)strtoul(ports, NULL, 10);
-    for (const struct addrinfo *a = found; a && found->ai_next; a = a->ai_next)
-        if (accepts(a, port))
-            return a;
-    return found;
-}
-
-int pqs_target_resolve(const struct pqs_spec *spec, struct pqs_target *ret_t, struct pqs_err *err) {
+int pqs_target_resolve(const struct pqs_spec *spec, unsigned which, struct pqs_target *ret_t, struct pqs_err *err) {
     const char *host = pqs_spec_get(spec, "host");
     const char *ports = pqs_spec_get(spec, "ports");
     if (!host || !ports)
@@ -91,11 +63,15 @@ int pqs_target_resolve(const struct pqs_spec *spec, struct pqs_target *ret_t, st
     int rc = getaddrinfo(host, NULL, &hints, &found);
     if (rc != 0)
         return pqs_fail(err, PQS_E_FAILED, "cannot resolve '%s': %s", host, gai_strerror(rc));
-    const struct addrinfo *chosen = choose(found, ports);
-    t.to_len = chosen->ai_addrlen;
     struct sockaddr_storage address = {0};
-    memcpy(&address, chosen->ai_addr, chosen->ai_addrlen);
+    for (const struct addrinfo *a = found; a; a = a->ai_next)
+        if (t.n_addresses++ == which) {
+            t.to_len = a->ai_addrlen;
+            memcpy(&address, a->ai_addr, a->ai_addrlen);
+        }
     freeaddrinfo(found);
+    if (which >= t.n_addresses)
+        return pqs_fail(err, PQS_E_FAILED, "'%s' has %u addresses", host, t.n_addresses);
     const char *p = ports;
     do {
         char *end;

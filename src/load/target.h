@@ -17,14 +17,17 @@ struct pqs_target {
     struct sockaddr_storage to[PQS_TARGET_PORTS_MAX]; /* one per port; connections use them in turn */
     socklen_t to_len;
     unsigned n_to;
+    unsigned n_addresses;                             /* of the name */
     bool loopback;                                    /* the address belongs to this machine */
     struct sockaddr_storage from[PQS_TARGET_SOURCES]; /* sources, used in turn; none: the kernel chooses */
     socklen_t from_len;
     unsigned n_from;
 };
 
-/* From the parameters host and ports; of several addresses of a name the first at which somebody listens. PQS_E_USAGE: malformed; PQS_E_FAILED: a name that does not resolve. */
-PQS_MUST_CHECK int pqs_target_resolve(const struct pqs_spec *spec, struct pqs_target *ret_t, struct pqs_err *err);
+/* From the parameters host and ports; `which` of the name's addresses, from 0. PQS_E_USAGE: malformed; PQS_E_FAILED: a name that
+ * does not resolve, or has no such address. */
+PQS_MUST_CHECK int pqs_target_resolve(const struct pqs_spec *spec, unsigned which, struct pqs_target *ret_t,
+                                      struct pqs_err *err);
 
 /* Whether source ports last, and whether source addresses are needed for that (n_from becomes 0 when not: two system calls
  * fewer): TIME_WAIT keeps each for 60 s on the side that closes first, unless the kernel may reuse it after 1 s

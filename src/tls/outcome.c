@@ -58,20 +58,16 @@ void pqs_tls_watch_report(const struct pqs_tls_watch *watch, enum pqs_side side,
 }
 
 void pqs_tls_chain_report(SSL *ssl, struct pqs_result *r) {
-    STACK_OF(X509) *chain = SSL_get_peer_cert_chain(ssl);
-    int n = chain ? sk_X509_num(chain) : 0;
-    if (n <= 0)
+    struct pqs_certificate_facts facts;
+    char number[24];
+    pqs_certificate_describe(SSL_get_peer_cert_chain(ssl), &facts);
+    if (facts.n == 0)
         return;
-    long bytes = 0;
-    for (int i = 0; i < n; i++)
-        bytes += i2d_X509(sk_X509_value(chain, i), NULL);
-    char text[PQS_KEY_NAME_MAX];
-    pqs_key_describe(X509_get0_pubkey(sk_X509_value(chain, 0)), text);
-    pqs_result_fact(r, PQS_CLIENT, "certificate.key", text, 1);
-    snprintf(text, sizeof text, "%ld", bytes);
-    pqs_result_fact(r, PQS_CLIENT, "certificate.chain_bytes", text, 1);
-    snprintf(text, sizeof text, "%d", n);
-    pqs_result_fact(r, PQS_CLIENT, "certificate.chain_length", text, 1);
+    pqs_result_fact(r, PQS_CLIENT, "certificate.key", facts.key, 1);
+    snprintf(number, sizeof number, "%zu", facts.der_bytes);
+    pqs_result_fact(r, PQS_CLIENT, "certificate.chain_bytes", number, 1);
+    snprintf(number, sizeof number, "%zu", facts.n);
+    pqs_result_fact(r, PQS_CLIENT, "certificate.chain_length", number, 1);
 }
 
 static unsigned class_of_reason(int reason, bool server) {

@@ -21,6 +21,7 @@ static const struct pqs_role *const roles[] = {
     &pqs_role_certificates,
     &pqs_role_client,
     &pqs_role_list,
+    &pqs_role_primitives,
     &pqs_role_server,
 };
 

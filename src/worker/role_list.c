@@ -1,6 +1,8 @@
 /* Role list: what this build of the library supports. */
 #include <stdio.h>
+#include <string.h>
 
+#include "crypto/algorithm.h"
 #include "crypto/certificate.h"
 #include "crypto/group.h"
 #include "role.h"
@@ -24,6 +26,15 @@ static int run_list(struct pqs_channel *channel, const struct pqs_spec *spec, st
         char name[64];
         snprintf(name, sizeof name, "cert.%s", kinds[i].name);
         pqs_result_fact(&r, PQS_SERVER, name, pqs_certificate_supported(&kinds[i]) ? "yes" : "no", 1);
+    }
+    const struct pqs_algorithm *algorithms = pqs_algorithms(&n);
+    for (size_t i = 0; i < n; i++) {
+        char name[64], value[128] = "";
+        snprintf(name, sizeof name, "algorithm.%s", algorithms[i].name);
+        for (enum pqs_operation op = 0; op < PQS_OPERATIONS; op++)
+            if (pqs_algorithm_has(&algorithms[i], op))
+                snprintf(value + strlen(value), sizeof value - strlen(value), "%s ", pqs_operation_names[op]);
+        pqs_result_fact(&r, PQS_SERVER, name, value, 1);
     }
     int rc = pqs_channel_send_result(channel, PQS_MSG_DONE, &r, err);
     pqs_result_release(&r);

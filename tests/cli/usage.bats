@@ -2,7 +2,7 @@
 # option, the value and what would be right.
 load common
 
-COMMANDS="cert doctor export list load report serve tls"
+COMMANDS="cert doctor export list load report serve speed tls"
 
 # Options of a command as its help shows them, one a line: "name argument type", the last two "-" for a flag. Numbers, times
 # and choices are of type "checked": not every text is one.
@@ -77,7 +77,7 @@ options_of() {
     wrong 'unknown option --zzzz: --help lists the options' serve --zzzz
     wrong 'unknown option -x' cert -x
     wrong 'unexpected argument "extra"' tls extra
-    wrong 'no table "bogus": groups, certs, verdicts or failures' list bogus
+    wrong 'no table "bogus": groups, certs, algorithms, verdicts or failures' list bogus
     wrong 'unexpected argument "more"' list groups more
 }
 
