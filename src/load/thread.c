@@ -172,7 +172,8 @@ static void finish(struct pqs_thread *t, struct pqs_conn *c, int64_t now) {
             struct pqs_exchange x = {.out = &t->out};
             t->engine->end(t->engine_thread, c->slot, completed, t->rst ? NULL : &x);
             if (t->out.len > 0 && c->unsent.len == 0) {
-                ssize_t sent = send(c->fd, t->out.data, t->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+                /* MSG_MORE: the goodbye waits for the FIN of close(), below, and both leave in one packet. */
+                ssize_t sent = send(c->fd, t->out.data, t->out.len, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE);
                 s->to_server_bytes += sent > 0 ? (uint32_t)sent : 0;
             }
         }
