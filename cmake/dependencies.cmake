@@ -1,5 +1,5 @@
-# Outside libraries. What the distribution has is taken from it; OpenSSL >= 3.5 and HdrHistogram_c, where it has none, are built
-# once from its own newer source packages into a per-user cache (tools/deps).
+# Outside libraries. What the distribution has is taken from it; OpenSSL >= 3.5, HdrHistogram_c and AWS-LC, where it has none, are
+# built once from its own newer packages into a per-user cache (tools/deps).
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
@@ -24,21 +24,46 @@ if(NOT openssl_root)
         pqs_prefix(openssl_root openssl)
     endif()
 endif()
-add_library(pqs_openssl INTERFACE)
+add_library(pqs_library_openssl INTERFACE)
 if(openssl_root)
     find_library(PQS_SSL_${openssl_root} ssl PATHS ${openssl_root}/lib ${openssl_root}/lib64 NO_DEFAULT_PATH REQUIRED)
     find_library(PQS_CRYPTO_${openssl_root} crypto PATHS ${openssl_root}/lib ${openssl_root}/lib64 NO_DEFAULT_PATH REQUIRED)
-    target_include_directories(pqs_openssl SYSTEM INTERFACE ${openssl_root}/include)
-    target_link_libraries(pqs_openssl INTERFACE ${PQS_SSL_${openssl_root}} ${PQS_CRYPTO_${openssl_root}})
+    target_include_directories(pqs_library_openssl SYSTEM INTERFACE ${openssl_root}/include)
+    target_link_libraries(pqs_library_openssl INTERFACE ${PQS_SSL_${openssl_root}} ${PQS_CRYPTO_${openssl_root}})
     set(PQSHAKE_OPENSSL_COMMAND ${openssl_root}/bin/openssl)
     message(STATUS "OpenSSL: ${openssl_root}")
 else()
-    target_link_libraries(pqs_openssl INTERFACE PkgConfig::SYSTEM_OPENSSL)
+    target_link_libraries(pqs_library_openssl INTERFACE PkgConfig::SYSTEM_OPENSSL)
     set(PQSHAKE_OPENSSL_COMMAND openssl)
     message(STATUS "OpenSSL: the system's, ${SYSTEM_OPENSSL_VERSION}")
 endif()
+# A worker that is linked statically still says which build it is.
+add_link_options(-Wl,--build-id)
 # RUNPATH, not RPATH: LD_LIBRARY_PATH can give the worker another build of the library.
 add_link_options(-Wl,--enable-new-dtags)
+
+# AWS-LC, which may be missing: PQSHAKE_AWSLC_ROOT, else ours. No distribution has it as a library.
+set(PQS_STACKS openssl)
+set(PQSHAKE_AWSLC_ROOT "$ENV{PQSHAKE_AWSLC_ROOT}" CACHE STRING "prefix of AWS-LC (empty: build one if possible; none: do without)")
+set(awslc_root "${PQSHAKE_AWSLC_ROOT}")
+if(awslc_root STREQUAL "")
+    execute_process(COMMAND ${CMAKE_SOURCE_DIR}/tools/deps awslc
+                    OUTPUT_VARIABLE awslc_root OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE status)
+    if(NOT status EQUAL 0)
+        set(awslc_root none)
+    endif()
+endif()
+if(awslc_root STREQUAL "none")
+    message(STATUS "AWS-LC: none, so there is no stack aws-lc")
+else()
+    list(APPEND PQS_STACKS aws-lc)
+    add_library(pqs_library_aws-lc INTERFACE)
+    find_library(PQS_AWSLC_SSL_${awslc_root} ssl PATHS ${awslc_root}/lib ${awslc_root}/lib64 NO_DEFAULT_PATH REQUIRED)
+    find_library(PQS_AWSLC_CRYPTO_${awslc_root} crypto PATHS ${awslc_root}/lib ${awslc_root}/lib64 NO_DEFAULT_PATH REQUIRED)
+    target_include_directories(pqs_library_aws-lc SYSTEM INTERFACE ${awslc_root}/include)
+    target_link_libraries(pqs_library_aws-lc INTERFACE ${PQS_AWSLC_SSL_${awslc_root}} ${PQS_AWSLC_CRYPTO_${awslc_root}} Threads::Threads)
+    message(STATUS "AWS-LC: ${awslc_root}")
+endif()
 
 # HdrHistogram_c: PQSHAKE_HDR_ROOT, else the system's, else ours.
 set(PQSHAKE_HDR_ROOT "$ENV{PQSHAKE_HDR_ROOT}" CACHE PATH "prefix of HdrHistogram_c (empty: find or build it)")

@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
         fflush(stdout);
         hang();
     }
-    pqs_result_fact(&hello, PQS_SERVER, "stack", "fake", 1);
+    pqs_result_fact(&hello, PQS_SERVER, "stack", "openssl", 1);
     pqs_result_fact(&hello, PQS_SERVER, "tool_version", asked_to("another release") ? "9.8.7" : PQSHAKE_VERSION, 1);
     pqs_result_fact(&hello, PQS_SERVER, "pid", "1", 1);
     answer(PQS_MSG_HELLO, &hello);

@@ -11,11 +11,12 @@
 #include "base/mem.h"
 #include "cmd.h"
 #include "run/certificate.h"
+#include "run/worker.h"
 
 #define MAX_KINDS 32
 
 struct cert {
-    const char *out, *name, *san, *ca_kind;
+    const char *out, *name, *san, *ca_kind, *stack;
     uint64_t days;
     bool self_signed, force;
 };
@@ -33,6 +34,8 @@ static const struct pqs_opt options[] = {
         .help = "subject alternative names, the ones that clients check"),
     ROW(days, .name = "days", .arg = "N", .type = PQS_OPT_U64, .def = "30", .min = 1, .max = 36500,
         .help = "validity in days"),
+    ROW(stack, .name = "stack", .arg = "NAME", .type = PQS_OPT_CHOICE, .def = "openssl", .choices = pqs_stacks,
+        .help = "TLS library that makes them"),
     ROW(force, .name = "force", .type = PQS_OPT_FLAG, .help = "overwrite files that are there"),
     {.name = NULL},
 };
@@ -72,6 +75,7 @@ static int write_kind(const struct cert *o, const char *kind, struct pqs_err *er
     PQS_PEM pem = {0};
     PQS_FREE char *dir = kind_dir(o, kind);
     const struct pqs_order order = {.kind = kind,
+                                    .stack = o->stack,
                                     .ca_kind = o->ca_kind,
                                     .name = o->name,
                                     .san = o->san,

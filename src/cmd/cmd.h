@@ -47,6 +47,9 @@ PQS_MUST_CHECK int pqs_parse_address(const char *what, const char *text, char re
 /* Reads a certificate, key or CA file that the option of that name gave, at most 4 MiB; PQS_E_USAGE names the option. */
 PQS_MUST_CHECK int pqs_read_option_file(const char *option, const char *path, struct pqs_buf *ret_data, struct pqs_err *err);
 
+/* Whether there can be a worker of that name; PQS_E_USAGE names the option. */
+PQS_MUST_CHECK int pqs_check_stack(const char *option, const char *stack, struct pqs_err *err);
+
 #define PQS_MAX_THREADS 1024
 
 #endif

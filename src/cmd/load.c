@@ -1,5 +1,6 @@
 /* pqshake load: one configuration against one server. */
 #include "measure.h"
+#include "run/worker.h"
 
 static const struct pqs_opt options[] = {
     PQS_MEASURE_ROW(target, .name = "target", .arg = "HOST:PORT", .type = PQS_OPT_STRING,
@@ -8,6 +9,8 @@ static const struct pqs_opt options[] = {
                     .help = "key-exchange groups to offer, in OpenSSL's syntax (A:B); DEFAULT: the library's own list"),
     PQS_MEASURE_ROW(sigalgs, .name = "sigalgs", .arg = "LIST", .type = PQS_OPT_STRING,
                     .help = "signature algorithms to offer (A:B; default: the library's own list)"),
+    PQS_MEASURE_ROW(client_stack, .name = "client-stack", .arg = "NAME", .type = PQS_OPT_CHOICE, .choices = pqs_stacks,
+                    .help = "TLS library that makes the load (default openssl)"),
     PQS_MEASURE_SCHEDULE_ROWS,
     PQS_MEASURE_ROW(blocks, .name = "blocks", .arg = "N", .type = PQS_OPT_U64, .def = "1", .min = 1, .max = 1000,
                     .help = "trials"),

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "cmd.h"
+#include "run/worker.h"
 
 /* Sorted by name. */
 static const struct pqs_command *const commands[] = {
@@ -53,6 +54,13 @@ int pqs_parse_address(const char *what, const char *text, char ret_host[static 2
     snprintf(ret_host, 256, "%.*s", (int)(host_end - host), host);
     snprintf(ret_port, 8, "%s", port);
     return 0;
+}
+
+int pqs_check_stack(const char *option, const char *stack, struct pqs_err *err) {
+    for (const char *const *known = pqs_stacks; *known; known++)
+        if (strcmp(*known, stack) == 0)
+            return 0;
+    return pqs_fail(err, PQS_E_USAGE, "%s: \"%s\" is no TLS stack: 'pqshake list --stacks' shows them", option, stack);
 }
 
 static void print_help(FILE *out) {

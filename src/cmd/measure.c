@@ -35,8 +35,8 @@ struct measurement {
     struct pqs_plan plan;
     struct pqs_tls_setup setup;
     struct pqs_tls_level *levels; /* one per level of factor cert: setup's */
-    char **groups, **certs, **sigalgs;
-    size_t n_groups, n_certs, n_sigalgs;
+    char **groups, **certs, **sigalgs, **client_stacks, **server_stacks;
+    size_t n_groups, n_certs, n_sigalgs, n_client_stacks, n_server_stacks;
     struct pqs_via client_via, server_via;
     char *out_dir;
 };
@@ -51,6 +51,8 @@ static void release(struct measurement *m) {
     pqs_free_list(m->groups, m->n_groups);
     pqs_free_list(m->certs, m->n_certs);
     pqs_free_list(m->sigalgs, m->n_sigalgs);
+    pqs_free_list(m->client_stacks, m->n_client_stacks);
+    pqs_free_list(m->server_stacks, m->n_server_stacks);
     pqs_via_release(&m->client_via);
     pqs_via_release(&m->server_via);
     free(m->out_dir);
@@ -70,6 +72,7 @@ static int check_sides(const struct pqs_measure *o, struct pqs_err *err) {
         {"target-pid", o->target_pid != 0, true},
         {"cert", o->cert != NULL, false},
         {"server-groups", o->server_groups != NULL, false},
+        {"server-stack", o->server_stack != NULL, false},
         {"server-threads", o->server_threads != 0, false},
         {"ipv6", o->ipv6, false},
         {"server-via", o->server_via != NULL, false},
@@ -149,35 +152,65 @@ static int check_options(const struct measurement *m, struct pqs_err *err) {
     return pqs_check_out("json", o->json, err);
 }
 
+/* A factor of the plan out of an option's list; what the list is split into is the measurement's. */
+static int add_factor(const char *option, const char *text, struct pqs_factor factor, char ***items, size_t *n_items,
+                      struct pqs_factor *factors, size_t *n, struct pqs_err *err) {
+    int rc = text ? pqs_split_list(option, text, PQS_ARMS_MAX, items, n_items, err) : 0;
+    if (rc || !text)
+        return rc;
+    factor.levels = (const char *const *)*items;
+    factor.n_levels = *n_items;
+    factors[(*n)++] = factor;
+    return 0;
+}
+
+static int check_stacks(const char *option, char **stacks, size_t n, const char *worker, struct pqs_err *err) {
+    for (size_t i = 0; i < n; i++) {
+        int rc = pqs_check_stack(option, stacks[i], err);
+        if (rc)
+            return rc;
+    }
+    if (n > 1 && worker)
+        return pqs_fail(err, PQS_E_USAGE, "%s names %zu stacks, but the path of the worker is that of one", option, n);
+    return 0;
+}
+
+/* Completes the plan: stacks come last, so that what is compared within one stays together. factors has room for both. */
+static int add_stacks(struct measurement *m, struct pqs_factor *factors, size_t n, struct pqs_err *err) {
+    const struct pqs_measure *o = m->o;
+    int rc = add_factor("--client-stack", o->client_stack,
+                        (struct pqs_factor){.name = PQS_FACTOR_CLIENT_STACK, .label = "client"}, &m->client_stacks,
+                        &m->n_client_stacks, factors, &n, err);
+    if (rc == 0)
+        rc = check_stacks("--client-stack", m->client_stacks, m->n_client_stacks, o->client_worker, err);
+    if (rc == 0)
+        rc = add_factor("--server-stack", o->server_stack,
+                        (struct pqs_factor){.name = PQS_FACTOR_SERVER_STACK, .label = "server"}, &m->server_stacks,
+                        &m->n_server_stacks, factors, &n, err);
+    if (rc == 0)
+        rc = check_stacks("--server-stack", m->server_stacks, m->n_server_stacks, o->server_worker, err);
+    return rc ? rc : pqs_plan_cross(&m->plan, factors, n, o->aa, err);
+}
+
 static int make_arms(struct measurement *m, struct pqs_err *err) {
     const struct pqs_measure *o = m->o;
-    struct pqs_factor factors[4];
+    struct pqs_factor factors[5];
     size_t n = 0;
-    int rc = 0;
     if (m->null_engine) {
         static const char *const null_level[] = {"null"};
         factors[n++] = (struct pqs_factor){.name = "engine", .levels = null_level, .n_levels = 1};
-        return pqs_plan_cross(&m->plan, factors, n, o->aa, err);
+        return add_stacks(m, factors, n, err);
     }
-    const char *groups = o->groups ? o->groups : o->aa ? "X25519" : "X25519,X25519MLKEM768";
-    rc = pqs_split_list("--groups", groups, PQS_ARMS_MAX, &m->groups, &m->n_groups, err);
-    if (rc)
-        return rc;
-    factors[n++] = (struct pqs_factor){.name = "groups", .levels = (const char *const *)m->groups, .n_levels = m->n_groups};
-    if (!o->target) {
-        rc = pqs_split_list("--cert", o->cert ? o->cert : "ecdsa-p256", PQS_ARMS_MAX, &m->certs, &m->n_certs, err);
-        if (rc)
-            return rc;
-        factors[n++] = (struct pqs_factor){.name = "cert", .levels = (const char *const *)m->certs, .n_levels = m->n_certs};
-    }
-    if (o->sigalgs) {
-        rc = pqs_split_list("--sigalgs", o->sigalgs, PQS_ARMS_MAX, &m->sigalgs, &m->n_sigalgs, err);
-        if (rc)
-            return rc;
-        factors[n++] =
-            (struct pqs_factor){.name = "sigalgs", .levels = (const char *const *)m->sigalgs, .n_levels = m->n_sigalgs};
-    }
-    return pqs_plan_cross(&m->plan, factors, n, o->aa, err);
+    bool stacks = (o->client_stack && strchr(o->client_stack, ',')) || (o->server_stack && strchr(o->server_stack, ','));
+    const char *groups = o->groups ? o->groups : stacks ? "X25519MLKEM768" : o->aa ? "X25519" : "X25519,X25519MLKEM768";
+    int rc = add_factor("--groups", groups, (struct pqs_factor){.name = "groups"}, &m->groups, &m->n_groups, factors, &n, err);
+    if (rc == 0 && !o->target)
+        rc = add_factor("--cert", o->cert ? o->cert : "ecdsa-p256", (struct pqs_factor){.name = "cert"}, &m->certs, &m->n_certs,
+                        factors, &n, err);
+    if (rc == 0)
+        rc = add_factor("--sigalgs", o->sigalgs, (struct pqs_factor){.name = "sigalgs"}, &m->sigalgs, &m->n_sigalgs, factors, &n,
+                        err);
+    return rc ? rc : add_stacks(m, factors, n, err);
 }
 
 static int make_plan(struct measurement *m, struct pqs_err *err) {

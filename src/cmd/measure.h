@@ -9,7 +9,7 @@
 
 struct pqs_measure {
     /* what varies */
-    const char *groups, *cert, *sigalgs, *engine, *baseline;
+    const char *groups, *cert, *sigalgs, *client_stack, *server_stack, *engine, *baseline;
     bool aa;
     /* when */
     double rate_per_s;
@@ -86,7 +86,7 @@ extern const char *const pqs_measure_arrivals[], *const pqs_measure_close[], *co
                     .help = "command that the client worker is started through, e.g. 'ssh host' or 'ip netns exec c'; "     \
                             "split into words like a shell does, and run without one"),                                     \
         PQS_MEASURE_ROW(client_worker, .name = "client-worker", .arg = "PATH", .type = PQS_OPT_STRING,                      \
-                        .help = "path of pqshake-worker-openssl there (default: the same as here)")
+                        .help = "path of the client's worker there (default: the same as here)")
 
 #define PQS_MEASURE_OUTPUT_ROWS                                                                                             \
     PQS_MEASURE_ROW(out, .name = "out", .arg = "DIR", .type = PQS_OPT_STRING,                                               \

@@ -20,7 +20,7 @@
 struct serve {
     const char *listen, *cert, *cert_file, *key_file, *ca_out, *san;
     const char *groups, *sigalgs, *verify_client, *engine;
-    const char *server_via, *server_worker;
+    const char *server_via, *server_worker, *stack;
     uint64_t threads, backlog;
     int64_t timeout_ns;
 };
@@ -60,7 +60,9 @@ static const struct pqs_opt options[] = {
         .help = "command that the server worker is started through, e.g. 'ssh host' or 'ip netns exec s'; split into words "
                 "like a shell does, and run without one"),
     ROW(server_worker, .name = "server-worker", .arg = "PATH", .type = PQS_OPT_STRING,
-        .help = "path of pqshake-worker-openssl there (default: the same as here)"),
+        .help = "path of the server's worker there (default: the same as here)"),
+    ROW(stack, .name = "server-stack", .arg = "NAME", .type = PQS_OPT_CHOICE, .def = "openssl", .choices = pqs_stacks,
+        .help = "TLS library that serves"),
     {.name = NULL},
 };
 
@@ -200,7 +202,7 @@ static int run(const struct pqs_call *call, struct pqs_err *err) {
     if (rc == 0)
         rc = make_spec(o, &spec, &cas, err);
     if (rc == 0)
-        rc = pqs_worker_start_via(&via, PQS_DEFAULT_STACK, "server", &w, err);
+        rc = pqs_worker_start_via(&via, o->stack, "server", &w, err);
     if (rc == 0)
         rc = pqs_worker_ask(&w, PQS_MSG_CONFIGURE, &spec, PQS_MSG_READY, READY_TIMEOUT_NS, NULL, &ready, err);
     const char *port = pqs_result_fact_of(&ready, PQS_SERVER, "port", NULL);

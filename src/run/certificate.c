@@ -39,7 +39,7 @@ static int on_file(void *context, enum pqs_message type, const struct pqs_buf *p
 
 int pqs_order_certificate(const struct pqs_order *order, struct pqs_pem *ret_pem, struct pqs_err *err) {
     PQS_WORKER w = {0};
-    int rc = pqs_worker_start(PQS_DEFAULT_STACK, "certificates", &w, err);
+    int rc = pqs_worker_start(order->stack ? order->stack : PQS_DEFAULT_STACK, "certificates", &w, err);
     if (rc)
         return rc;
     struct pqs_spec spec = {0};

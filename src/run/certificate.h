@@ -9,6 +9,7 @@
 
 /* What to make: docs/WORKERS.md, role certificates. NULL and 0: the worker's default. */
 struct pqs_order {
+    const char *stack; /* NULL: the default */
     const char *kind;
     const char *ca_kind;
     const char *name;

@@ -13,6 +13,10 @@
 #include "run/worker.h"
 #include "store/store.h"
 
+/* Factors that the runner itself applies: which stack's worker is started for a side. */
+#define PQS_FACTOR_CLIENT_STACK "client-stack"
+#define PQS_FACTOR_SERVER_STACK "server-stack"
+
 /* What a workload contributes: how the levels of an arm become parameters of its workers, and what its preflight must show.
  */
 struct pqs_workload {

@@ -129,7 +129,9 @@ static int apply(const struct pqs_arm *arm, void *context, struct pqs_spec *clie
         for (size_t k = 0; k < PQS_COUNT(factors); k++)
             if (strcmp(factors[k].name, l->factor) == 0)
                 f = &factors[k];
-        if (!f && strcmp(l->factor, "aa") == 0) /* says which twin of an arm this is, and changes nothing */
+        /* The runner's, and which twin of an arm this is, which changes nothing. */
+        if (!f && (strcmp(l->factor, PQS_FACTOR_CLIENT_STACK) == 0 || strcmp(l->factor, PQS_FACTOR_SERVER_STACK) == 0 ||
+                   strcmp(l->factor, "aa") == 0))
             continue;
         if (!f)
             return pqs_fail(err, PQS_E_USAGE, "TLS arms have no factor %s: groups, cert, sigalgs or engine", l->factor);

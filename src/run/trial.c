@@ -78,14 +78,20 @@ static int aim(struct pqs_pair *pair, struct pqs_err *err) {
     return 0;
 }
 
+static const char *stack_of(const struct pqs_pair *pair, const char *factor) {
+    const char *level = pqs_arm_level(pair->arm, factor);
+    return level ? level : PQS_DEFAULT_STACK;
+}
+
 static int configure(struct pqs_pair *pair, struct pqs_err *err) {
     const struct pqs_run_options *options = pair->options;
+    const char *client_stack = stack_of(pair, PQS_FACTOR_CLIENT_STACK), *server_stack = stack_of(pair, PQS_FACTOR_SERVER_STACK);
     struct pqs_spec *server_spec = options->own_server ? &pair->server_spec : NULL;
     int rc = options->workload->apply(pair->arm, options->context, &pair->client_spec, server_spec, err);
     if (rc == 0 && server_spec)
-        rc = pqs_worker_start_via(options->server_via, PQS_DEFAULT_STACK, "server", &pair->server, err);
+        rc = pqs_worker_start_via(options->server_via, server_stack, "server", &pair->server, err);
     if (rc == 0)
-        rc = pqs_worker_start_via(options->client_via, PQS_DEFAULT_STACK, "client", &pair->client, err);
+        rc = pqs_worker_start_via(options->client_via, client_stack, "client", &pair->client, err);
     if (rc == 0 && server_spec)
         rc = check_reach(pair, err);
     if (rc == 0 && server_spec)

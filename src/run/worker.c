@@ -21,6 +21,8 @@
 #define PIPE_BYTES (1 << 20)
 #define PREFIX_WORDS_MAX 64
 
+const char *const pqs_stacks[] = {"openssl", "aws-lc", NULL};
+
 static int fail_as(struct pqs_err *err, int sys, int code) {
     err->sys = sys;
     return code;
@@ -47,8 +49,9 @@ int pqs_worker_find(const char *stack, char *ret_path, size_t size, struct pqs_e
     }
     return pqs_fail(err, PQS_E_ENV,
                     "no worker pqshake-worker-%s: looked %s%s (PQSHAKE_WORKER_DIR, which overrides the others), beside this "
-                    "program (%s) and in %s/../libexec/pqshake",
-                    stack, given ? "only in " : "in no ", given ? dir : "directory of the environment", self, self);
+                    "program (%s) and in %s/../libexec/pqshake%s",
+                    stack, given ? "only in " : "in no ", given ? dir : "directory of the environment", self, self,
+                    strcmp(stack, PQS_DEFAULT_STACK) == 0 ? "" : "; 'pqshake list --stacks' says how to get it");
 }
 
 int pqs_via_init(const char *option, const char *text, const char *path, struct pqs_via *ret_via, struct pqs_err *err) {
@@ -64,12 +67,26 @@ void pqs_via_release(struct pqs_via *via) {
     *via = (struct pqs_via){0};
 }
 
+static const char *said(const struct pqs_worker *w, const char *name) {
+    for (size_t i = 0; i < w->hello.n_facts; i++)
+        if (strcmp(w->hello.facts[i].name, name) == 0)
+            return w->hello.facts[i].value;
+    return NULL;
+}
+
+/* The path of a worker may have been given by hand. */
+static int check_stack(const struct pqs_worker *w, const char *stack, struct pqs_err *err) {
+    const char *theirs = said(w, "stack");
+    if (theirs && strcmp(theirs, stack) == 0)
+        return 0;
+    return fail_as(err, EPROTO,
+                   pqs_fail(err, PQS_E_USAGE, "the %s is of stack %s, not %s: --%s-stack names the one that is meant", w->who,
+                            theirs ? theirs : "(none)", stack, w->role));
+}
+
 /* Two releases need not mean the same by a parameter or a counter, even where the channel is the same. */
 static int check_release(const struct pqs_worker *w, struct pqs_err *err) {
-    const char *theirs = NULL;
-    for (size_t i = 0; i < w->hello.n_facts; i++)
-        if (strcmp(w->hello.facts[i].name, "tool_version") == 0)
-            theirs = w->hello.facts[i].value;
+    const char *theirs = said(w, "tool_version");
     if (theirs && strcmp(theirs, PQSHAKE_VERSION) == 0)
         return 0;
     return fail_as(err, EPROTO,
@@ -114,6 +131,8 @@ int pqs_worker_start_via(const struct pqs_via *via, const char *stack, const cha
     rc = pqs_worker_wait(&w, PQS_MSG_HELLO, HELLO_TIMEOUT_NS, NULL, &w.hello, err);
     if (rc == 0)
         rc = check_release(&w, err);
+    if (rc == 0)
+        rc = check_stack(&w, stack, err);
     if (rc) {
         pqs_worker_stop(&w);
         return n && err->sys == ETIMEDOUT ? pqs_context(err, "starting %s (a prefix must not ask for a password)", path)

@@ -7,7 +7,9 @@
 #include "channel/result.h"
 #include "channel/spec.h"
 
-#define PQS_DEFAULT_STACK "openssl"
+/* The TLS stacks that there may be a worker for, NULL-terminated; the first is the default. */
+extern const char *const pqs_stacks[];
+#define PQS_DEFAULT_STACK pqs_stacks[0]
 
 /* How a worker is reached that runs elsewhere: by a command that gets the worker's own command line as its last words and
  * hands standard input and output through (ssh, ip netns exec, kubectl exec -i, ...). Zeroed: a process of this machine. */
@@ -36,7 +38,7 @@ struct pqs_worker {
  * ../libexec/pqshake. PQS_E_ENV names all three places. */
 PQS_MUST_CHECK int pqs_worker_find(const char *stack, char *ret_path, size_t size, struct pqs_err *err);
 
-/* Starts "pqshake-worker-<stack> <role>" and reads its HELLO, which must come from a worker of this release (the error names
+/* Starts "pqshake-worker-<stack> <role>" and reads its HELLO, which must come from a worker of this stack and release (the error names
  * both versions). On failure nothing is left running. */
 PQS_MUST_CHECK int pqs_worker_start(const char *stack, const char *role, struct pqs_worker *ret_w, struct pqs_err *err);
 /* The same behind a prefix; via must outlive the worker. A path that cannot be run there is PQS_E_ENV too. */

@@ -9,6 +9,7 @@
 #include <openssl/x509v3.h>
 
 #include "base/mem.h"
+#include "crypto/evp.h"
 #include "crypto/ossl_err.h"
 
 static void free_bio(BIO **bio) {
@@ -102,7 +103,7 @@ static int set_groups(SSL_CTX *ctx, const char *groups, struct pqs_err *err) {
         err, PQS_E_FAILED,
         "'%s' is not a list of key-exchange groups that %s knows for TLS 1.3; 'pqshake list groups' shows them (names "
         "are joined by ':')",
-        groups, OpenSSL_version(OPENSSL_VERSION));
+        groups, pqs_evp_version());
 }
 
 static int new_context(const SSL_METHOD *method, const struct pqs_tls_options *o, SSL_CTX **ret_ctx, struct pqs_err *err) {
@@ -115,7 +116,7 @@ static int new_context(const SSL_METHOD *method, const struct pqs_tls_options *o
     if (o->sigalgs && SSL_CTX_set1_sigalgs_list(ctx, o->sigalgs) != 1) {
         ERR_clear_error();
         return pqs_fail(err, PQS_E_FAILED, "'%s' is not a list of signature algorithms that %s knows", o->sigalgs,
-                        OpenSSL_version(OPENSSL_VERSION));
+                        pqs_evp_version());
     }
     for (size_t i = 0; i < PQS_COUNT(o->cert); i++)
         if (o->cert[i] && (rc = use_certificate(ctx, o->cert[i], o->key[i], err)))

@@ -9,8 +9,9 @@
 
 #include "base/mem.h"
 #include "channel/failure.h"
+#include "crypto/certificate.h"
+#include "crypto/evp.h"
 #include "crypto/group.h"
-#include "crypto/key.h"
 
 /* SHA-256("HelloRetryRequest"), the random of a ServerHello that is a retry (RFC 8446, 4.1.3). */
 static const uint8_t retry_random[32] = {0xCF, 0x21, 0xAD, 0x74, 0xE5, 0x9A, 0x61, 0x11, 0xBE, 0x1D, 0x8C,
@@ -71,9 +72,11 @@ void pqs_tls_chain_report(SSL *ssl, struct pqs_result *r) {
 }
 
 static unsigned class_of_reason(int reason, bool server) {
-    switch (reason) {
-    case SSL_R_UNEXPECTED_EOF_WHILE_READING:
+    if (pqs_evp_is_eof(reason))
         return PQS_FAILURE_EOF;
+    if (pqs_evp_is_no_record(reason))
+        return server ? PQS_FAILURE_PLAINTEXT : PQS_FAILURE_PROTOCOL;
+    switch (reason) {
     case SSL_R_CERTIFICATE_VERIFY_FAILED:
     case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
         return PQS_FAILURE_VERIFY;
@@ -83,7 +86,6 @@ static unsigned class_of_reason(int reason, bool server) {
     case SSL_R_HTTP_REQUEST:
     case SSL_R_HTTPS_PROXY_REQUEST:
     case SSL_R_WRONG_VERSION_NUMBER:
-    case SSL_R_BAD_RECORD_TYPE:
         return server ? PQS_FAILURE_PLAINTEXT : PQS_FAILURE_PROTOCOL;
     default:
         return reason > SSL_AD_REASON_OFFSET && reason < SSL_AD_REASON_OFFSET + 256
@@ -94,10 +96,10 @@ static unsigned class_of_reason(int reason, bool server) {
 
 unsigned pqs_tls_failure(const SSL *ssl, struct pqs_buf *ret_why) {
     unsigned class = PQS_FAILURE_NONE;
-    unsigned long code;
+    uint32_t code;
     long verify = SSL_get_verify_result(ssl);
     /* The first entry of the TLS library itself says what happened; entries of lower layers say why. */
-    while ((code = ERR_get_error())) {
+    while ((code = (uint32_t)ERR_get_error())) {
         const char *reason = ERR_reason_error_string(code);
         if (ret_why && reason)
             pqs_buf_addf(ret_why, "%s%s", ret_why->len ? "; " : "", reason);
@@ -110,17 +112,13 @@ unsigned pqs_tls_failure(const SSL *ssl, struct pqs_buf *ret_why) {
 }
 
 void pqs_negotiated_get(SSL *ssl, struct pqs_negotiated *ret) {
-    const char *signature = NULL;
-    const char *group = SSL_get0_group_name(ssl);
     const char *cipher = SSL_CIPHER_get_name(SSL_get_current_cipher(ssl));
-    if (SSL_get0_peer_signature_name(ssl, &signature) != 1 || !signature)
-        signature = "";
     *ret = (struct pqs_negotiated){
         .protocol = SSL_get_version(ssl),
-        .group = group ? group : "",
+        .group = pqs_evp_group_name(ssl),
         .cipher = cipher ? cipher : "",
-        .signature = signature,
-        .verified = SSL_get0_peer_certificate(ssl) && SSL_get_verify_result(ssl) == X509_V_OK &&
+        .signature = pqs_evp_peer_signature(ssl),
+        .verified = pqs_evp_peer_has_certificate(ssl) && SSL_get_verify_result(ssl) == X509_V_OK &&
                     SSL_get_verify_mode(ssl) != SSL_VERIFY_NONE,
         .resumed = SSL_session_reused(ssl) == 1,
     };

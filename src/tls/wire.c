@@ -5,30 +5,29 @@
 
 #include "crypto/ossl_err.h"
 
-static int wire_read(BIO *bio, char *data, size_t len, size_t *ret_read) {
+static int wire_read(BIO *bio, char *data, int len) {
     struct pqs_wire *w = BIO_get_data(bio);
     BIO_clear_retry_flags(bio);
+    if (len <= 0)
+        return 0;
     if (w->in_left == 0) {
-        *ret_read = 0;
         if (w->in_eof)
             return 0;
         BIO_set_retry_read(bio);
         return -1;
     }
-    size_t n = len < w->in_left ? len : w->in_left;
+    size_t n = (size_t)len < w->in_left ? (size_t)len : w->in_left;
     memcpy(data, w->in, n);
     w->in += n;
     w->in_left -= n;
-    *ret_read = n;
-    return 1;
+    return (int)n;
 }
 
-static int wire_write(BIO *bio, const char *data, size_t len, size_t *ret_written) {
+static int wire_write(BIO *bio, const char *data, int len) {
     struct pqs_wire *w = BIO_get_data(bio);
     BIO_clear_retry_flags(bio);
-    pqs_buf_add(&w->out, data, len);
-    *ret_written = len;
-    return 1;
+    pqs_buf_add(&w->out, data, len > 0 ? (size_t)len : 0);
+    return len;
 }
 
 static long wire_ctrl(BIO *bio, int cmd, long num, void *ptr) {
@@ -48,8 +47,8 @@ static long wire_ctrl(BIO *bio, int cmd, long num, void *ptr) {
 static BIO_METHOD *wire_method(void) {
     static BIO_METHOD *method; /* made by the first caller, before threads start; lives as long as the process */
     if (!method && (method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "pqshake wire"))) {
-        BIO_meth_set_read_ex(method, wire_read);
-        BIO_meth_set_write_ex(method, wire_write);
+        BIO_meth_set_read(method, wire_read);
+        BIO_meth_set_write(method, wire_write);
         BIO_meth_set_ctrl(method, wire_ctrl);
     }
     return method;

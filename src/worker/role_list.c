@@ -29,8 +29,9 @@ static int run_list(struct pqs_channel *channel, const struct pqs_spec *spec, st
     }
     const struct pqs_algorithm *algorithms = pqs_algorithms(&n);
     for (size_t i = 0; i < n; i++) {
-        char name[64], value[128] = "";
+        char name[64], value[128];
         snprintf(name, sizeof name, "algorithm.%s", algorithms[i].name);
+        snprintf(value, sizeof value, "%s ", pqs_algorithm_supported(&algorithms[i]) ? "yes" : "no");
         for (enum pqs_operation op = 0; op < PQS_OPERATIONS; op++)
             if (pqs_algorithm_has(&algorithms[i], op))
                 snprintf(value + strlen(value), sizeof value - strlen(value), "%s ", pqs_operation_names[op]);

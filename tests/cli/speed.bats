@@ -7,19 +7,19 @@ load common
     [ -z "$stderr" ]
     grep -q '^OpenSSL 3' <<<"$output"
     [ "$(grep -cE '^(X25519|ML-DSA-44)? +(keygen|derive|sign|verify) ' <<<"$output")" -eq 5 ]
-    jq -e '.schema == "pqshake/speed/1" and ([.operations[] | "\(.algorithm) \(.operation)"] ==
-        ["X25519 keygen", "X25519 derive", "ML-DSA-44 keygen", "ML-DSA-44 sign", "ML-DSA-44 verify"]) and .missing == []' speed.json
-    jq -e '[.operations[] | .n >= 20 and .min_ns > 1000 and .min_ns <= .p50_ns and .p50_ns <= .max_ns and .mean_ns >= .min_ns
+    jq -e '.schema == "pqshake/speed/1" and ([.stacks[0].operations[] | "\(.algorithm) \(.operation)"] ==
+        ["X25519 keygen", "X25519 derive", "ML-DSA-44 keygen", "ML-DSA-44 sign", "ML-DSA-44 verify"]) and .stacks[0].missing == []' speed.json
+    jq -e '[.stacks[0].operations[] | .n >= 20 and .min_ns > 1000 and .min_ns <= .p50_ns and .p50_ns <= .max_ns and .mean_ns >= .min_ns
         and .mean_ns <= .max_ns and (.per_s * .mean_ns / 1e9 | . > 0.999 and . < 1.001)] | all' speed.json
     # The calls are one after the other and fill the time asked for.
-    jq -e '[.operations[] | .n * .mean_ns >= 25e6] | all' speed.json
-    jq -e '.facts.library_version | startswith("OpenSSL 3")' speed.json
+    jq -e '[.stacks[0].operations[] | .n * .mean_ns >= 25e6] | all' speed.json
+    jq -e '.stacks[0].facts.library_version | startswith("OpenSSL 3")' speed.json
 }
 
 @test "speed: a slow operation has its twenty calls, and no quantile without the samples for it" {
     run --separate-stderr pq speed SLH-DSA-SHA2-128f --duration 1ms --json -
     [ "$status" -eq 0 ]
-    jq -e '.operations | length == 3 and ([.[] | select(.operation == "sign") |
+    jq -e '.stacks[0].operations | length == 3 and ([.[] | select(.operation == "sign") |
         .n >= 20 and .n < 100 and .p50_ns != null and .p99_ns == null] == [true])' <<<"$output"
 }
 

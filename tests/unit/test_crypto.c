@@ -22,7 +22,6 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "crypto/algorithm.h"
 #include "crypto/certificate.h"
 #include "crypto/group.h"
 #include "crypto/key.h"
@@ -520,47 +519,6 @@ static void error_queue(void **state) {
     assert_memory_equal(err.msg, "no text: error:", 15);
 }
 
-/* --- algorithms --- */
-
-/* The slow parameter sets are left out: making their keys and signatures takes seconds under sanitizers. */
-static void algorithms_work(void **state) {
-    (void)state;
-    size_t n, ran = 0;
-    const struct pqs_algorithm *rows = pqs_algorithms(&n);
-    for (const struct pqs_algorithm *a = rows; a < rows + n; a++) {
-        struct pqs_exercise *x = NULL;
-        struct pqs_err err = {0};
-        assert_ptr_equal(pqs_algorithm_find(a->name), a);
-        if ((strncmp(a->name, "SLH-DSA", 7) == 0 && a->name[strlen(a->name) - 1] == 's') || a->rsa_bits > 2048)
-            continue;
-        if (pqs_exercise_new(a, &x, &err) != 0)
-            fail_msg("%s", err.msg);
-        for (enum pqs_operation op = 0; op < PQS_OPERATIONS; op++) {
-            if (!pqs_algorithm_has(a, op))
-                continue;
-            for (int twice = 0; twice < 2; twice++)
-                if (pqs_exercise_run(x, op, &err) != 0)
-                    fail_msg("%s", err.msg);
-            ran++;
-        }
-        assert_int_equal(ERR_peek_error(), 0);
-        pqs_exercise_free(x);
-    }
-    assert_int_equal(ran, 4 * 2 + 3 * 3 + (2 + 1 + 1 + 3 + 6) * 3 + 1);
-    assert_null(pqs_algorithm_find("X25519 "));
-    assert_ptr_equal(pqs_algorithm_find("ml-kem-768"), pqs_algorithm_find("ML-KEM-768"));
-}
-
-static void algorithm_that_is_missing(void **state) {
-    (void)state;
-    static const struct pqs_algorithm no = {"NO-KEM", PQS_ALGORITHM_KEM, "NO-KEM", NULL, 0, NULL};
-    struct pqs_exercise *x = NULL;
-    struct pqs_err err = {0};
-    assert_int_equal(pqs_exercise_new(&no, &x, &err), PQS_E_ENV);
-    assert_null(x);
-    assert_non_null(strstr(err.msg, "makes no NO-KEM key"));
-}
-
 /* Every fetch fails under this configuration, so all tests below hold only if it was not read; that it has this effect when
  * it is read is seen in a child. */
 static void forbid_configuration(void) {
@@ -608,8 +566,6 @@ int main(void) {
         cmocka_unit_test(library_facts),
         cmocka_unit_test(self_test),
         cmocka_unit_test(error_queue),
-        cmocka_unit_test(algorithms_work),
-        cmocka_unit_test(algorithm_that_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

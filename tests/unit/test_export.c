@@ -77,7 +77,7 @@ static int make_run(void **state) {
     struct pqs_plan plan = {0};
     struct pqs_run run = {0};
     struct pqs_store *store = NULL;
-    const struct pqs_factor factor = {"groups", levels, 2};
+    const struct pqs_factor factor = {.name = "groups", .levels = levels, .n_levels = 2};
     if (!mkdtemp(dir) || pqs_plan_cross(&plan, &factor, 1, 0, NULL))
         return -1;
     run.arms = plan.arms;

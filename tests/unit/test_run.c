@@ -67,7 +67,7 @@ static void find_names_all_places(void **state) {
 static void start_client(struct pqs_worker *w, const char *what) {
     fake(what);
     assert_int_equal(pqs_worker_start(PQS_DEFAULT_STACK, "client", w, &err), 0);
-    assert_string_equal(pqs_result_fact_of(&w->hello, PQS_SERVER, "stack", NULL), "fake");
+    assert_string_equal(pqs_result_fact_of(&w->hello, PQS_SERVER, "stack", NULL), "openssl");
 }
 
 static int ask_run(struct pqs_worker *w, int64_t timeout_ns, const struct pqs_waiting *waiting) {
@@ -262,7 +262,7 @@ static void whole_run(void **state) {
         /* Server: differences between the two marks, and the gauge as it was last. */
         assert_int_equal(pqs_result_get(r, PQS_SERVER, "accepted", 0), 25);
         assert_int_equal(pqs_result_get(r, PQS_SERVER, "open", 0), 1);
-        assert_string_equal(pqs_result_fact_of(r, PQS_SERVER, "stack", NULL), "fake");
+        assert_string_equal(pqs_result_fact_of(r, PQS_SERVER, "stack", NULL), "openssl");
         assert_null(pqs_result_fact_of(r, PQS_SERVER, "pid", NULL));
         assert_string_equal(pqs_result_fact_of(r, PQS_SERVER, "env_after.load1", NULL), "0.50");
         assert_string_equal(pqs_result_fact_of(r, PQS_SERVER, "of its whole life", NULL), "yes");

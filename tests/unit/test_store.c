@@ -34,7 +34,7 @@ static void plan_crosses_factors(void **state) {
     (void)state;
     struct pqs_err err = {0};
     struct pqs_plan plan = {0};
-    const struct pqs_factor factors[] = {{"group", groups, 2}, {"cert", certs, 3}};
+    const struct pqs_factor factors[] = {{"group", groups, 2, NULL}, {"cert", certs, 3, NULL}};
     assert_int_equal(pqs_plan_cross(&plan, factors, 2, 0, &err), 0);
     const char *const names[] = {"X25519 ECDSA-P256",         "X25519 ML-DSA-65",         "X25519 ML-DSA-87",
                                  "X25519MLKEM768 ECDSA-P256", "X25519MLKEM768 ML-DSA-65", "X25519MLKEM768 ML-DSA-87"};
@@ -56,14 +56,14 @@ static void plan_crosses_factors(void **state) {
         assert_non_null(strstr(err.msg, names[i]));
 
     /* again, with one factor that does not vary: it is in the key, not in the name */
-    const struct pqs_factor one_varies[] = {{"group", groups, 2}, {"cert", one_cert, 1}};
+    const struct pqs_factor one_varies[] = {{"group", groups, 2, NULL}, {"cert", one_cert, 1, NULL}};
     assert_int_equal(pqs_plan_cross(&plan, one_varies, 2, 0, &err), 0);
     assert_int_equal(plan.n_arms, 2);
     assert_int_equal(plan.baseline, 0);
     assert_string_equal(plan.arms[1].name, "X25519MLKEM768");
     assert_string_equal(plan.arms[1].key, "cert=ML-DSA-65 group=X25519MLKEM768");
 
-    const struct pqs_factor none_varies[] = {{"group", groups, 1}, {"cert", one_cert, 1}};
+    const struct pqs_factor none_varies[] = {{"group", groups, 1, NULL}, {"cert", one_cert, 1, NULL}};
     assert_int_equal(pqs_plan_cross(&plan, none_varies, 2, 0, &err), 0);
     assert_int_equal(plan.n_arms, 1);
     assert_string_equal(plan.arms[0].name, "X25519 ML-DSA-65");
@@ -75,7 +75,7 @@ static void plan_arm_against_itself(void **state) {
     (void)state;
     struct pqs_err err = {0};
     struct pqs_plan plan = {0};
-    const struct pqs_factor factors[] = {{"group", groups, 2}};
+    const struct pqs_factor factors[] = {{"group", groups, 2, NULL}};
     assert_int_equal(pqs_plan_cross(&plan, factors, 1, 1, &err), 0);
     assert_int_equal(plan.n_arms, 4);
     assert_string_equal(plan.arms[0].name, "X25519");
@@ -100,26 +100,26 @@ static void expect_no_plan(const struct pqs_factor *factors, size_t n, int aa, c
 static void plan_refuses_bad_factors(void **state) {
     (void)state;
     const char *const twice[] = {"X25519", "P-256", "x25519"};
-    expect_no_plan((const struct pqs_factor[]){{"group", twice, 3}}, 1, 0, "x25519 is given twice");
+    expect_no_plan((const struct pqs_factor[]){{"group", twice, 3, NULL}}, 1, 0, "x25519 is given twice");
     const char *const empty[] = {""};
-    expect_no_plan((const struct pqs_factor[]){{"group", empty, 1}}, 1, 0, "0 bytes");
-    expect_no_plan((const struct pqs_factor[]){{"group", empty, 0}}, 1, 0, "no level");
+    expect_no_plan((const struct pqs_factor[]){{"group", empty, 1, NULL}}, 1, 0, "0 bytes");
+    expect_no_plan((const struct pqs_factor[]){{"group", empty, 0, NULL}}, 1, 0, "no level");
     expect_no_plan(NULL, 0, 0, "0 factors");
-    expect_no_plan((const struct pqs_factor[]){{"group", groups, 2}, {"group", certs, 2}}, 2, 0,
+    expect_no_plan((const struct pqs_factor[]){{"group", groups, 2, NULL}, {"group", certs, 2, NULL}}, 2, 0,
                    "factor group is given twice");
 
     char long_level[97];
     memset(long_level, 'x', sizeof long_level - 1);
     long_level[96] = '\0';
     const char *const too_long[] = {long_level};
-    expect_no_plan((const struct pqs_factor[]){{"group", too_long, 1}}, 1, 0, "96 bytes");
+    expect_no_plan((const struct pqs_factor[]){{"group", too_long, 1, NULL}}, 1, 0, "96 bytes");
     const char *const fits[] = {long_level + 1};
     struct pqs_plan plan = {0};
-    assert_int_equal(pqs_plan_cross(&plan, &(const struct pqs_factor){"group", fits, 1}, 1, 0, NULL), 0);
+    assert_int_equal(pqs_plan_cross(&plan, &(const struct pqs_factor){"group", fits, 1, NULL}, 1, 0, NULL), 0);
     assert_string_equal(pqs_arm_level(&plan.arms[0], "group"), long_level + 1);
     pqs_plan_release(&plan);
     /* each level fits, their name does not */
-    expect_no_plan((const struct pqs_factor[]){{"a", fits, 1}, {"b", fits, 1}, {"c", fits, 1}}, 3, 0, "name of arm");
+    expect_no_plan((const struct pqs_factor[]){{"a", fits, 1, NULL}, {"b", fits, 1, NULL}, {"c", fits, 1, NULL}}, 3, 0, "name of arm");
 
     /* 64 arms are possible, 65 are not, nor 33 twice */
     char text[65][12];
@@ -128,12 +128,12 @@ static void plan_refuses_bad_factors(void **state) {
         snprintf(text[i], sizeof text[i], "%d", i);
         levels[i] = text[i];
     }
-    expect_no_plan((const struct pqs_factor[]){{"rate", levels, 65}}, 1, 0, "more than 64 arms");
-    expect_no_plan((const struct pqs_factor[]){{"rate", levels, 33}}, 1, 1, "more than 64 arms");
-    expect_no_plan((const struct pqs_factor[]){{"rate", levels, 33}, {"group", groups, 2}}, 2, 0, "more than 64 arms");
-    assert_int_equal(pqs_plan_cross(&plan, &(const struct pqs_factor){"rate", levels, 64}, 1, 0, NULL), 0);
+    expect_no_plan((const struct pqs_factor[]){{"rate", levels, 65, NULL}}, 1, 0, "more than 64 arms");
+    expect_no_plan((const struct pqs_factor[]){{"rate", levels, 33, NULL}}, 1, 1, "more than 64 arms");
+    expect_no_plan((const struct pqs_factor[]){{"rate", levels, 33, NULL}, {"group", groups, 2, NULL}}, 2, 0, "more than 64 arms");
+    assert_int_equal(pqs_plan_cross(&plan, &(const struct pqs_factor){"rate", levels, 64, NULL}, 1, 0, NULL), 0);
     assert_int_equal(plan.n_arms, 64);
-    assert_int_equal(pqs_plan_cross(&plan, &(const struct pqs_factor){"rate", levels, 32}, 1, 1, NULL), 0);
+    assert_int_equal(pqs_plan_cross(&plan, &(const struct pqs_factor){"rate", levels, 32, NULL}, 1, 1, NULL), 0);
     assert_int_equal(plan.n_arms, 64);
     pqs_plan_release(&plan);
 }
@@ -211,7 +211,7 @@ static int remove_dir(void **state) {
 
 static void fill_run(struct pqs_run *run) {
     struct pqs_plan plan = {0};
-    const struct pqs_factor factors[] = {{"group", groups, 2}, {"cert", one_cert, 1}};
+    const struct pqs_factor factors[] = {{"group", groups, 2, NULL}, {"cert", one_cert, 1, NULL}};
     assert_int_equal(pqs_plan_cross(&plan, factors, 2, 0, NULL), 0);
     run->arms = plan.arms;
     run->n_arms = run->cap_arms = plan.n_arms;
