@@ -103,7 +103,8 @@ static int list_stacks(const struct answers *a, struct pqs_err *err) {
         if (version)
             printf("%-8s  %-28s  %s\n", pqs_stacks[i], version, file ? file : "unknown");
         else
-            printf("%-8s  missing: it is built along with pqshake where g++ and the distribution's package of the\n%10sRust crate "
+            printf("%-8s  missing: it is built along with pqshake where g++ and the distribution's package of the\n%10sRust "
+                   "crate "
                    "aws-lc-sys can be had, or from PQSHAKE_AWSLC_ROOT=DIR; configure and build again\n",
                    pqs_stacks[i], "");
     }
@@ -187,7 +188,8 @@ static int run(const struct pqs_call *call, struct pqs_err *err) {
     release(&a);
     if (rc || found)
         return rc;
-    return pqs_fail(err, PQS_E_USAGE, "list: no table \"%s\": stacks, groups, certs, algorithms, verdicts or failures", only);
+    return pqs_fail(err, PQS_E_USAGE, "list: no table \"%s\": stacks, groups, certs, algorithms, verdicts or failures",
+                    only);
 }
 
 const struct pqs_command pqs_command_list = {

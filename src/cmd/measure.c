@@ -203,13 +203,14 @@ static int make_arms(struct measurement *m, struct pqs_err *err) {
     }
     bool stacks = (o->client_stack && strchr(o->client_stack, ',')) || (o->server_stack && strchr(o->server_stack, ','));
     const char *groups = o->groups ? o->groups : stacks ? "X25519MLKEM768" : o->aa ? "X25519" : "X25519,X25519MLKEM768";
-    int rc = add_factor("--groups", groups, (struct pqs_factor){.name = "groups"}, &m->groups, &m->n_groups, factors, &n, err);
+    int rc =
+        add_factor("--groups", groups, (struct pqs_factor){.name = "groups"}, &m->groups, &m->n_groups, factors, &n, err);
     if (rc == 0 && !o->target)
-        rc = add_factor("--cert", o->cert ? o->cert : "ecdsa-p256", (struct pqs_factor){.name = "cert"}, &m->certs, &m->n_certs,
-                        factors, &n, err);
+        rc = add_factor("--cert", o->cert ? o->cert : "ecdsa-p256", (struct pqs_factor){.name = "cert"}, &m->certs,
+                        &m->n_certs, factors, &n, err);
     if (rc == 0)
-        rc = add_factor("--sigalgs", o->sigalgs, (struct pqs_factor){.name = "sigalgs"}, &m->sigalgs, &m->n_sigalgs, factors, &n,
-                        err);
+        rc = add_factor("--sigalgs", o->sigalgs, (struct pqs_factor){.name = "sigalgs"}, &m->sigalgs, &m->n_sigalgs, factors,
+                        &n, err);
     return rc ? rc : add_stacks(m, factors, n, err);
 }
 

@@ -174,7 +174,8 @@ static int measure(const struct pqs_call *call, const char *stack, struct table 
     pqs_spec_set(&spec, "duration_ns", duration);
     if (t->print)
         print_head(&w);
-    const struct pqs_waiting waiting = {.on_message = on_progress, .context = t, .silence_ns = SILENCE_NS + 2 * o->duration_ns};
+    const struct pqs_waiting waiting = {
+        .on_message = on_progress, .context = t, .silence_ns = SILENCE_NS + 2 * o->duration_ns};
     rc = pqs_worker_ask(&w, PQS_MSG_CONFIGURE, &spec, PQS_MSG_DONE, INT64_MAX, &waiting, NULL, err);
     pqs_spec_release(&spec);
     return rc;

@@ -14,8 +14,9 @@ static const struct pqs_opt options[] = {
     PQS_MEASURE_ROW(client_stack, .name = "client-stack", .arg = "LIST", .type = PQS_OPT_STRING,
                     .help = "TLS libraries of the client to compare, of openssl and aws-lc (default openssl)"),
     PQS_MEASURE_ROW(server_stack, .name = "server-stack", .arg = "LIST", .type = PQS_OPT_STRING,
-                    .help = "TLS libraries of the own server to compare; with more than one stack on either side the default "
-                            "group is X25519MLKEM768 alone"),
+                    .help =
+                        "TLS libraries of the own server to compare; with more than one stack on either side the default "
+                        "group is X25519MLKEM768 alone"),
     PQS_MEASURE_ROW(aa, .name = "aa", .type = PQS_OPT_FLAG,
                     .help = "measure every arm twice, against itself: a difference is the method's, not the arm's"),
     PQS_MEASURE_ROW(baseline, .name = "baseline", .arg = "NAME", .type = PQS_OPT_STRING,

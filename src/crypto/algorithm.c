@@ -58,14 +58,18 @@ const struct pqs_algorithm *pqs_algorithm_find(const char *name) {
 
 bool pqs_algorithm_has(const struct pqs_algorithm *algorithm, enum pqs_operation operation) {
     switch (operation) {
-    case PQS_OPERATION_KEYGEN: return algorithm->type != PQS_ALGORITHM_SCHEDULE;
+    case PQS_OPERATION_KEYGEN:
+        return algorithm->type != PQS_ALGORITHM_SCHEDULE;
     case PQS_OPERATION_ENCAPSULATE:
-    case PQS_OPERATION_DECAPSULATE: return algorithm->type == PQS_ALGORITHM_KEM;
+    case PQS_OPERATION_DECAPSULATE:
+        return algorithm->type == PQS_ALGORITHM_KEM;
     case PQS_OPERATION_DERIVE:
         return algorithm->type == PQS_ALGORITHM_AGREEMENT || algorithm->type == PQS_ALGORITHM_SCHEDULE;
     case PQS_OPERATION_SIGN:
-    case PQS_OPERATION_VERIFY: return algorithm->type == PQS_ALGORITHM_SIGNATURE;
-    case PQS_OPERATIONS: break;
+    case PQS_OPERATION_VERIFY:
+        return algorithm->type == PQS_ALGORITHM_SIGNATURE;
+    case PQS_OPERATIONS:
+        break;
     }
     return false;
 }

@@ -19,6 +19,7 @@
 
 #include "base/mem.h"
 #include "base/opt.h"
+#include "crypto/evp.h"
 #include "crypto/key.h"
 #include "crypto/ossl_err.h"
 
@@ -287,8 +288,8 @@ int pqs_certificate_make(const struct pqs_certificate_request *request, struct p
 void pqs_certificate_describe(const struct stack_st_X509 *chain, struct pqs_certificate_facts *ret_facts) {
     size_t n = chain ? (size_t)sk_X509_num(chain) : 0;
     *ret_facts = (struct pqs_certificate_facts){.n = n};
-    for (unsigned short i = 0; i < n; i++) { /* the libraries differ in the type of an index */
-        int der_bytes = i2d_X509(sk_X509_value(chain, i), NULL);
+    for (size_t i = 0; i < n; i++) {
+        int der_bytes = i2d_X509(sk_X509_value(chain, (__typeof__(sk_X509_num(chain)))i), NULL);
         ret_facts->der_bytes += der_bytes > 0 ? (size_t)der_bytes : 0;
     }
     if (n > 0)

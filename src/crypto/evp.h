@@ -46,7 +46,7 @@ const char *pqs_evp_group_name(SSL *ssl);
 const char *pqs_evp_peer_signature(SSL *ssl);
 bool pqs_evp_peer_has_certificate(const SSL *ssl);
 /* Reasons of the TLS library's errors that only some libraries have. */
-bool pqs_evp_is_eof(int reason);        /* the stream ended without close_notify */
-bool pqs_evp_is_no_record(int reason);  /* what came is no TLS record */
+bool pqs_evp_is_eof(int reason);       /* the stream ended without close_notify */
+bool pqs_evp_is_no_record(int reason); /* what came is no TLS record */
 
 #endif

@@ -1,6 +1,7 @@
 /* One operation of each algorithm, as the TLS library performs it in a handshake. Must not know: who takes the time. */
 #include "crypto/algorithm.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include <openssl/crypto.h>
@@ -14,8 +15,8 @@
 
 struct pqs_exercise {
     const struct pqs_algorithm *algorithm;
-    EVP_PKEY *key, *peer;     /* peer: the other side's, in a key agreement */
-    unsigned char *output;    /* the ciphertext or signature of the last run of that operation */
+    EVP_PKEY *key, *peer;  /* peer: the other side's, in a key agreement */
+    unsigned char *output; /* the ciphertext or signature of the last run of that operation */
     size_t output_len, output_cap;
     unsigned char secret[SECRET_MAX]; /* of the last derive, encapsulate or decapsulate */
     size_t secret_len;
@@ -98,14 +99,12 @@ static bool verify(struct pqs_exercise *x) {
 
 /* HKDF-Expand-Label with a transcript hash: RFC 8446, 7.1. */
 static bool expand(const unsigned char *secret, const char *label, unsigned char *ret_out, size_t out_len) {
-    unsigned char info[2 + 1 + 6 + 12 + 1 + HASH_BYTES] = {0};
-    size_t n = strlen(label);
+    unsigned char info[2 + 1 + 6 + 12 + 1 + HASH_BYTES] = {0}; /* length | label | context: struct HkdfLabel */
+    int n = snprintf((char *)info + 3, sizeof info - 3, "tls13 %s", label);
     info[1] = (unsigned char)out_len;
-    info[2] = (unsigned char)(6 + n);
-    memcpy(info + 3, "tls13 ", 6);
-    memcpy(info + 9, label, n);
-    info[9 + n] = HASH_BYTES;
-    return pqs_evp_hkdf_expand(secret, info, 10 + n + HASH_BYTES, ret_out, out_len);
+    info[2] = (unsigned char)n;
+    info[3 + n] = HASH_BYTES;
+    return pqs_evp_hkdf_expand(secret, info, (size_t)(4 + n) + HASH_BYTES, ret_out, out_len);
 }
 
 /* The derivations of one handshake without PSK, from the shared secret to both sides' application keys; AES-256-GCM. */
@@ -131,8 +130,12 @@ static bool derive(struct pqs_exercise *x) {
 }
 
 static bool (*const operations[PQS_OPERATIONS])(struct pqs_exercise *x) = {
-    [PQS_OPERATION_KEYGEN] = keygen, [PQS_OPERATION_ENCAPSULATE] = encapsulate, [PQS_OPERATION_DECAPSULATE] = decapsulate,
-    [PQS_OPERATION_DERIVE] = derive, [PQS_OPERATION_SIGN] = sign,               [PQS_OPERATION_VERIFY] = verify,
+    [PQS_OPERATION_KEYGEN] = keygen,
+    [PQS_OPERATION_ENCAPSULATE] = encapsulate,
+    [PQS_OPERATION_DECAPSULATE] = decapsulate,
+    [PQS_OPERATION_DERIVE] = derive,
+    [PQS_OPERATION_SIGN] = sign,
+    [PQS_OPERATION_VERIFY] = verify,
 };
 
 int pqs_exercise_run(struct pqs_exercise *x, enum pqs_operation operation, struct pqs_err *err) {

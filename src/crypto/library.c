@@ -135,8 +135,7 @@ static int wrong_size(const char *primitive, const char *what, size_t size, size
 static int check_kem(const struct pqs_primitive *row, EVP_PKEY *key, struct pqs_err *err) {
     CLEANUP(free_key_ctx) EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new(key, NULL);
     size_t ciphertext_len = 0, secret_len = 0;
-    if (!ctx || !pqs_evp_encapsulate_start(ctx) ||
-        EVP_PKEY_encapsulate(ctx, NULL, &ciphertext_len, NULL, &secret_len) != 1)
+    if (!ctx || !pqs_evp_encapsulate_start(ctx) || EVP_PKEY_encapsulate(ctx, NULL, &ciphertext_len, NULL, &secret_len) != 1)
         return pqs_fail_ossl(err, PQS_E_FAILED, "%s: encapsulation cannot start", row->name);
     CLEANUP(free_bytes) unsigned char *ciphertext = OPENSSL_zalloc(ciphertext_len);
     CLEANUP(free_bytes) unsigned char *ours = OPENSSL_zalloc(secret_len);
@@ -144,8 +143,7 @@ static int check_kem(const struct pqs_primitive *row, EVP_PKEY *key, struct pqs_
     size_t theirs_len = secret_len;
     if (!ciphertext || !ours || !theirs ||
         EVP_PKEY_encapsulate(ctx, ciphertext, &ciphertext_len, theirs, &theirs_len) != 1 ||
-        !pqs_evp_decapsulate_start(ctx) ||
-        EVP_PKEY_decapsulate(ctx, ours, &secret_len, ciphertext, ciphertext_len) != 1)
+        !pqs_evp_decapsulate_start(ctx) || EVP_PKEY_decapsulate(ctx, ours, &secret_len, ciphertext, ciphertext_len) != 1)
         return pqs_fail_ossl(err, PQS_E_FAILED, "%s: encapsulating and decapsulating failed", row->name);
     if (ciphertext_len != row->output)
         return wrong_size(row->name, "ciphertext", ciphertext_len, row->output, err);
@@ -170,8 +168,7 @@ static int check_signature(const struct pqs_primitive *row, EVP_PKEY *key, struc
         return pqs_fail_ossl(err, PQS_E_FAILED, "%s: signing failed", row->name);
     if (len != row->output)
         return wrong_size(row->name, "signature", len, row->output, err);
-    if (!pqs_evp_verify_start(verify, NULL, key) ||
-        EVP_DigestVerify(verify, signature, len, message, sizeof message) != 1)
+    if (!pqs_evp_verify_start(verify, NULL, key) || EVP_DigestVerify(verify, signature, len, message, sizeof message) != 1)
         return pqs_fail_ossl(err, PQS_E_FAILED, "%s: the signature just made does not verify", row->name);
     return 0;
 }

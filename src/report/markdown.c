@@ -630,8 +630,10 @@ static void result_across_stacks(struct view *v, size_t i) {
             pqs_buf_addf(&text, "%s%s %s -> %s", text.len ? ", " : "", sides[s], of_a, of_b);
     }
     if (text.len)
-        paragraph(v->out, "  ", "Across TLS libraries (%s): cipher suite, extensions and implementation change with them, so this is "
-                                "the libraries' difference as a whole (docs/STACKS.md).", pqs_buf_text(&text));
+        paragraph(v->out, "  ",
+                  "Across TLS libraries (%s): cipher suite, extensions and implementation change with them, so this is "
+                  "the libraries' difference as a whole (docs/STACKS.md).",
+                  pqs_buf_text(&text));
 }
 
 static void results(struct view *v) {

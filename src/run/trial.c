@@ -85,7 +85,8 @@ static const char *stack_of(const struct pqs_pair *pair, const char *factor) {
 
 static int configure(struct pqs_pair *pair, struct pqs_err *err) {
     const struct pqs_run_options *options = pair->options;
-    const char *client_stack = stack_of(pair, PQS_FACTOR_CLIENT_STACK), *server_stack = stack_of(pair, PQS_FACTOR_SERVER_STACK);
+    const char *client_stack = stack_of(pair, PQS_FACTOR_CLIENT_STACK),
+               *server_stack = stack_of(pair, PQS_FACTOR_SERVER_STACK);
     struct pqs_spec *server_spec = options->own_server ? &pair->server_spec : NULL;
     int rc = options->workload->apply(pair->arm, options->context, &pair->client_spec, server_spec, err);
     if (rc == 0 && server_spec)

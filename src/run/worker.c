@@ -80,8 +80,8 @@ static int check_stack(const struct pqs_worker *w, const char *stack, struct pqs
     if (theirs && strcmp(theirs, stack) == 0)
         return 0;
     return fail_as(err, EPROTO,
-                   pqs_fail(err, PQS_E_USAGE, "the %s is of stack %s, not %s: --%s-stack names the one that is meant", w->who,
-                            theirs ? theirs : "(none)", stack, w->role));
+                   pqs_fail(err, PQS_E_USAGE, "the %s is of stack %s, not %s: --%s-stack names the one that is meant",
+                            w->who, theirs ? theirs : "(none)", stack, w->role));
 }
 
 /* Two releases need not mean the same by a parameter or a counter, even where the channel is the same. */

@@ -18,11 +18,7 @@
 #include "role.h"
 
 static const struct pqs_role *const roles[] = {
-    &pqs_role_certificates,
-    &pqs_role_client,
-    &pqs_role_list,
-    &pqs_role_primitives,
-    &pqs_role_server,
+    &pqs_role_certificates, &pqs_role_client, &pqs_role_list, &pqs_role_primitives, &pqs_role_server,
 };
 
 static void library_facts(enum pqs_side side, struct pqs_result *r) {

@@ -13,8 +13,7 @@ struct pqs_role {
     int (*run)(struct pqs_channel *channel, const struct pqs_spec *spec, struct pqs_err *err);
 };
 
-extern const struct pqs_role pqs_role_certificates, pqs_role_client, pqs_role_list, pqs_role_primitives,
-    pqs_role_server;
+extern const struct pqs_role pqs_role_certificates, pqs_role_client, pqs_role_list, pqs_role_primitives, pqs_role_server;
 
 /* Facts of this process that every measuring role reports with READY: library, threads, cpus, env.*. */
 void pqs_worker_facts(enum pqs_side side, const struct pqs_spec *spec, struct pqs_result *r);

@@ -42,7 +42,8 @@ static int repeat(struct pqs_exercise *x, enum pqs_operation operation, int64_t 
     return 0;
 }
 
-static void count(struct pqs_result *r, const char *algorithm, enum pqs_operation operation, const char *what, double value) {
+static void count(struct pqs_result *r, const char *algorithm, enum pqs_operation operation, const char *what,
+                  double value) {
     char name[64];
     snprintf(name, sizeof name, "%s.%s.%s", algorithm, pqs_operation_names[operation], what);
     if (value == value) /* a quantile without enough samples has no row */

@@ -33,9 +33,29 @@ pq() {
     (exec_pq "$@")
 }
 
+# STACKS="CLIENT SERVER" of whoever runs the tests: the TLS stacks that every command of a test uses, instead of the default.
+: "${STACKS:=openssl openssl}"
+CLIENT_STACK=${STACKS% *} SERVER_STACK=${STACKS#* }
+# For what only OpenSSL can do: the syntax of its lists, its choice of a key share.
+needs_openssl() {
+    [ "$STACKS" = "openssl openssl" ] || skip "with $STACKS: this is about OpenSSL"
+}
+# An OpenSSL client that refuses a certificate says so in the clear, which AWS-LC does not take for an alert (docs/STACKS.md).
+plain_alert() {
+    [ "$SERVER_STACK" = aws-lc ] && grep -qE '^failed.protocol +[1-9]' server.out
+}
+stacks_of() {
+    [ "$STACKS" != "openssl openssl" ] || return 0
+    case $1 in
+    tls | load) echo "--client-stack $CLIENT_STACK" ;;&
+    tls) case " $* " in *" --target "*) ;; *) echo "--server-stack $SERVER_STACK" ;; esac ;;
+    serve) echo "--server-stack $SERVER_STACK" ;;
+    esac
+}
+
 # The same for use behind ( ... ) &, where $! must be the process that takes signals: timeout hands them on.
 exec_pq() {
-    exec env "${MARK:?}" timeout --foreground --kill-after 10 "${LIMIT:-90}" "${IN[@]}" "$PQSHAKE" "$@" 3>&-
+    exec env "${MARK:?}" timeout --foreground --kill-after 10 "${LIMIT:-90}" "${IN[@]}" "$PQSHAKE" "$@" $(stacks_of "$@") 3>&-
 }
 
 openssl() {

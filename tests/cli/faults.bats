@@ -215,10 +215,10 @@ mounted() {
     wait_for 30 [ -e out/run.db ]
     wait_for 30 running
     sleep 0.5
-    kill -STOP "$(marked "worker-openssl server")"
+    kill -STOP "$(marked "worker-$SERVER_STACK server")"
     status=0
     wait "$RUN" || status=$?
-    kill -CONT "$(marked "worker-openssl server")"
+    kill -CONT "$(marked "worker-$SERVER_STACK server")"
     [ "$status" -eq 4 ]
     reconciled s.json
     check s.json '.arms[0].counts | .scheduled == 240 and .started == 240 and .failed["local.ports"] > 0'
@@ -227,7 +227,7 @@ mounted() {
 }
 
 running() {
-    [ -n "$(marked 'worker-openssl client')" ]
+    [ -n "$(marked "worker-$CLIENT_STACK client")" ]
 }
 
 @test "F24: a backlog of 8 and a burst of 500: TCP's waits are counted and named, not taken for the server's work" {
@@ -264,7 +264,7 @@ running_or_over() {
 flat() {
     local half=$1 rate=$2 server client seconds series kb n i before=0 after fds_before fds_after
     shift 2
-    server=$(marked "worker-openssl server")
+    server=$(marked "worker-$SERVER_STACK server")
     # As many at once as there ever are: the heap keeps the memory of its fullest moment.
     run pq load "$@" --target "localhost:$PORT" --rate 100000 --duration 10ms --warmup 0 --blocks 1 --out burst
     output=
@@ -276,7 +276,7 @@ flat() {
         SERVERS+=("$RUN")
         wait_for 30 [ -e "out.$i/run.db" ]
         wait_for 30 running_or_over
-        client=$(marked "worker-openssl client")
+        client=$(marked "worker-$CLIENT_STACK client")
         series=() # of the client's memory, to its end
         while kb=$(rss "$client" 2>/dev/null); do
             series+=("$kb")

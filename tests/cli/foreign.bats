@@ -59,7 +59,7 @@ get() {
     grep -qE '^completed +1$' server.out
     grep -qE '^failed +5$' server.out
     grep -qE '^failed.version +1 ' server.out
-    grep -qE '^failed.alert_unknown_ca +1 ' server.out
+    grep -qE '^failed.alert_unknown_ca +1 ' server.out || plain_alert
     grep -qE '^failed.plaintext +1 ' server.out
 }
 

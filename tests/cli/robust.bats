@@ -19,7 +19,7 @@ stored() {
 worker() {
     local client server
     both() {
-        client=$(marked 'worker-openssl client') server=$(marked 'worker-openssl server')
+        client=$(marked "worker-$CLIENT_STACK client") server=$(marked "worker-$SERVER_STACK server")
         [ -n "$client" ] && [ -n "$server" ]
     }
     wait_for 30 both
@@ -88,14 +88,14 @@ killed() {
 
 @test "SIGINT during the preflight of a server that does not answer: nothing is written, exit 1" {
     serve silent
-    kill -STOP $(marked "worker-openssl server") # the kernel still takes the connection
+    kill -STOP $(marked "worker-$SERVER_STACK server") # the kernel still takes the connection
     (exec_pq load --target "localhost:$PORT" --ca silent-ca.pem --timeout 60s --out out) >run.out 2>&1 &
     RUN=$!
     wait_for 30 waiting
     kill -INT "$RUN"
     status=0
     wait "$RUN" || status=$?
-    kill -CONT $(marked "worker-openssl server")
+    kill -CONT $(marked "worker-$SERVER_STACK server")
     [ "$status" -eq 1 ]
     grep -q interrupted run.out
     [ ! -e out ]
@@ -146,11 +146,11 @@ waiting() {
     mkdir empty
     PQSHAKE_WORKER_DIR=$PWD/empty run pq tls "${BRIEF[@]}" --out out
     [ "$status" -eq 3 ]
-    says "pqshake-worker-openssl" "$PWD/empty" "PQSHAKE_WORKER_DIR" "libexec/pqshake"
+    says "pqshake-worker-$SERVER_STACK" "$PWD/empty" "PQSHAKE_WORKER_DIR" "libexec/pqshake"
     no_figures
     # Something that is no worker is not taken for one.
-    printf '#!/bin/sh\nexit 7\n' >empty/pqshake-worker-openssl
-    chmod +x empty/pqshake-worker-openssl
+    printf '#!/bin/sh\nexit 7\n' >"empty/pqshake-worker-$SERVER_STACK"
+    chmod +x "empty/pqshake-worker-$SERVER_STACK"
     PQSHAKE_WORKER_DIR=$PWD/empty run pq tls "${BRIEF[@]}" --out out
     [ "$status" -eq 1 ]
     says "exit status 7"

@@ -81,7 +81,7 @@ ask() {
     measured s.json
     run pq load "${BRIEF[@]}" --target "localhost:$PORT" --ca server-ca.pem --out bad
     [ "$status" -eq 1 ]
-    says "hostname mismatch"
+    says "ostname mismatch"
 }
 
 @test "silent clients are timed out, counted, and disturb nobody" {

@@ -149,7 +149,7 @@ recovered() {
     (exec_pq load --target "localhost:$PORT" --ca server-ca.pem --rate 50 --duration 10s --warmup 0 --blocks 1 --timeout 9s \
         --out out --json s.json) >load.out 2>&1 &
     local load=$! worker status=0
-    worker=$(marked "pqshake-worker-openssl server")
+    worker=$(marked "pqshake-worker-$SERVER_STACK server")
     wait_for 60 closed_connections 4 # two preflights, then the window has begun
     sleep 2.4
     kill -STOP "$worker"
@@ -185,7 +185,7 @@ recovered() {
     local load=$! status=0
     wait_for 60 closed_connections 4
     sleep 2.9
-    kill -KILL "$(marked "pqshake-worker-openssl server")"
+    kill -KILL "$(marked "pqshake-worker-$SERVER_STACK server")"
     down=$(now_ms)
     sleep 2.9
     serve after "${cert[@]}" --listen "127.0.0.1:$PORT"
@@ -322,8 +322,8 @@ cpu_of() {
     [ -r /proc/self/schedstat ] || skip "this kernel has no /proc/PID/schedstat"
     (exec_pq tls --groups X25519 --rate 200 --duration 4s --warmup 0 --blocks 1 --out out --json s.json) >tls.out 2>&1 &
     local run=$! client server status=0
-    wait_for 60 eval '[ "$(marked "pqshake-worker-openssl client")" ] && [ "$(cpu_of "$(marked "pqshake-worker-openssl client")")" -gt 200 ]'
-    client=$(marked "pqshake-worker-openssl client") server=$(marked "pqshake-worker-openssl server")
+    wait_for 60 eval '[ "$(marked "pqshake-worker-$CLIENT_STACK client")" ] && [ "$(cpu_of "$(marked "pqshake-worker-$CLIENT_STACK client")")" -gt 200 ]'
+    client=$(marked "pqshake-worker-$CLIENT_STACK client") server=$(marked "pqshake-worker-$SERVER_STACK server")
     began=$(now_ms) client_before=$(cpu_of "$client") server_before=$(cpu_of "$server")
     sleep 2
     client_ms=$(($(cpu_of "$client") - client_before)) server_ms=$(($(cpu_of "$server") - server_before))

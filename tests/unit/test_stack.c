@@ -116,8 +116,8 @@ static void kinds_have_their_names(void **state) {
 
 static void groups_of_the_stack(void **state) {
     (void)state;
-    static const char *const everywhere[] = {"X25519",   "secp256r1",      "P-256",             "secp384r1",
-                                             "MLKEM768", "X25519MLKEM768", "SecP256r1MLKEM768", "x25519mlkem768"};
+    static const char *const everywhere[] = {"X25519",         "secp256r1",         "P-256",         "secp384r1", "MLKEM768",
+                                             "X25519MLKEM768", "SecP256r1MLKEM768", "x25519mlkem768"};
     for (size_t i = 0; i < PQS_COUNT(everywhere); i++)
         if (!pqs_group_supported(everywhere[i]))
             fail_msg("%s has no %s", pqs_evp_stack, everywhere[i]);
@@ -146,8 +146,9 @@ static int start(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(algorithms_work),       cmocka_unit_test(algorithm_that_is_missing), cmocka_unit_test(hkdf_is_hmac),
-        cmocka_unit_test(kinds_have_their_names), cmocka_unit_test(groups_of_the_stack),       cmocka_unit_test(facts),
+        cmocka_unit_test(algorithms_work),     cmocka_unit_test(algorithm_that_is_missing),
+        cmocka_unit_test(hkdf_is_hmac),        cmocka_unit_test(kinds_have_their_names),
+        cmocka_unit_test(groups_of_the_stack), cmocka_unit_test(facts),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -119,7 +119,8 @@ static void plan_refuses_bad_factors(void **state) {
     assert_string_equal(pqs_arm_level(&plan.arms[0], "group"), long_level + 1);
     pqs_plan_release(&plan);
     /* each level fits, their name does not */
-    expect_no_plan((const struct pqs_factor[]){{"a", fits, 1, NULL}, {"b", fits, 1, NULL}, {"c", fits, 1, NULL}}, 3, 0, "name of arm");
+    expect_no_plan((const struct pqs_factor[]){{"a", fits, 1, NULL}, {"b", fits, 1, NULL}, {"c", fits, 1, NULL}}, 3, 0,
+                   "name of arm");
 
     /* 64 arms are possible, 65 are not, nor 33 twice */
     char text[65][12];
@@ -130,7 +131,8 @@ static void plan_refuses_bad_factors(void **state) {
     }
     expect_no_plan((const struct pqs_factor[]){{"rate", levels, 65, NULL}}, 1, 0, "more than 64 arms");
     expect_no_plan((const struct pqs_factor[]){{"rate", levels, 33, NULL}}, 1, 1, "more than 64 arms");
-    expect_no_plan((const struct pqs_factor[]){{"rate", levels, 33, NULL}, {"group", groups, 2, NULL}}, 2, 0, "more than 64 arms");
+    expect_no_plan((const struct pqs_factor[]){{"rate", levels, 33, NULL}, {"group", groups, 2, NULL}}, 2, 0,
+                   "more than 64 arms");
     assert_int_equal(pqs_plan_cross(&plan, &(const struct pqs_factor){"rate", levels, 64, NULL}, 1, 0, NULL), 0);
     assert_int_equal(plan.n_arms, 64);
     assert_int_equal(pqs_plan_cross(&plan, &(const struct pqs_factor){"rate", levels, 32, NULL}, 1, 1, NULL), 0);
