@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/mem.h"
+#include "verdict/fitness.h"
 
 static const char *const library_facts[] = {"stack", "header_version", "library_version", "library", "build_id", NULL};
 
@@ -46,6 +48,33 @@ static void write_machine(struct pqs_json *j, const char *key, const struct pqs_
     pqs_json_end_object(j);
 }
 
+/* What doctor says against the machine of a side, as far as the facts that its worker took allow; "both" where two sides say the
+ * same. */
+static void write_warnings(struct pqs_json *j, const struct pqs_result *first) {
+    struct pqs_result facts[2] = {0};
+    for (size_t i = 0; i < first->n_facts; i++) {
+        const struct pqs_fact *f = &first->facts[i];
+        bool machine = strncmp(f->name, "env.", 4) == 0;
+        pqs_result_fact(&facts[f->side], PQS_CLIENT, machine ? f->name + 4 : f->name, f->value, 1);
+    }
+    for (const struct pqs_fitness_check *c = pqs_fitness_checks; c->id; c++) {
+        char texts[2][512] = {"", ""};
+        bool bad[2];
+        for (enum pqs_side side = PQS_CLIENT; side <= PQS_SERVER; side++)
+            bad[side] = c->check(&facts[side], texts[side], sizeof texts[side]) >= PQS_FIT_NOTE;
+        bool both = bad[PQS_CLIENT] && bad[PQS_SERVER] && strcmp(texts[0], texts[1]) == 0;
+        for (enum pqs_side side = PQS_CLIENT; side <= (both ? PQS_CLIENT : PQS_SERVER); side++) {
+            if (!bad[side])
+                continue;
+            PQS_FREE char *text =
+                pqs_format("%s: %s: %s. %s", both ? "both" : pqs_side_names[side], c->title, texts[side], c->spoils);
+            pqs_json_str(j, NULL, text);
+        }
+    }
+    pqs_result_release(&facts[PQS_CLIENT]);
+    pqs_result_release(&facts[PQS_SERVER]);
+}
+
 static void write_environment(struct pqs_json *j, const struct pqs_model *m) {
     const struct pqs_trial *first = pqs_model_first(m), *last = first;
     for (size_t i = 0; i < m->n_trials; i++)
@@ -68,9 +97,8 @@ static void write_environment(struct pqs_json *j, const struct pqs_model *m) {
     }
     pqs_json_str(j, "changed", *m->changed ? m->changed : NULL);
     pqs_json_array(j, "warnings");
-    for (size_t i = 0; i < m->run->n_events; i++)
-        if (strcmp(m->run->events[i].kind, "warning") == 0)
-            pqs_json_str(j, NULL, m->run->events[i].text);
+    if (first)
+        write_warnings(j, &first->result);
     pqs_json_end_array(j);
     pqs_json_end_object(j);
 }

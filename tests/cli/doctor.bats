@@ -86,3 +86,16 @@ consistent() {
     run pq report out
     says "warning, steal" "machine's CPU time was stolen"
 }
+
+@test "a run carries what doctor warns of, from the facts that its workers took" {
+    run pq doctor --json doctor.json
+    run pq tls --groups X25519 --blocks 1 --duration 200ms --warmup 0 --rate 50 --out out --json s.json
+    [ "$status" -eq 0 ] || [ "$status" -eq 4 ]
+    # Of what does not move between the two commands.
+    for id in governor turbo virtual congestion; do
+        title=$(jq -r --arg id $id '.checks[] | select(.id == $id and (.level == "note" or .level == "spoils"))
+            | "\(.text). \(.spoils)"' doctor.json)
+        [ -z "$title" ] || jq -e --arg title "$title" '[.environment.warnings[] | select(endswith($title))] | length == 1' s.json
+    done
+    jq -e '.environment.warnings | all(test("^(client|server|both): "))' s.json
+}
