@@ -49,6 +49,13 @@ struct pqs_exercise;
  * library lacks the algorithm; PQS_E_FAILED: it is wrong. */
 PQS_MUST_CHECK int pqs_exercise_new(const struct pqs_algorithm *algorithm, struct pqs_exercise **ret_x, struct pqs_err *err);
 void pqs_exercise_free(struct pqs_exercise *x); /* NULL is fine */
+/* In bytes; 0 for what the algorithm does not have. */
+struct pqs_sizes {
+    size_t public_key;
+    size_t output; /* ciphertext or signature; ECDSA's varies */
+    size_t secret; /* shared secret */
+};
+void pqs_exercise_sizes(const struct pqs_exercise *x, struct pqs_sizes *ret_sizes);
 /* One operation that the algorithm has, with fresh randomness where it takes any; the caller times it. What a handshake keeps
  * between handshakes (contexts, fetched methods) is kept, what it makes anew (keys, per-operation contexts) is made anew. */
 PQS_MUST_CHECK int pqs_exercise_run(struct pqs_exercise *x, enum pqs_operation operation, struct pqs_err *err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <openssl/crypto.h>
+#include <openssl/err.h>
 
 #include "base/mem.h"
 #include "crypto/evp.h"
@@ -209,6 +210,14 @@ int pqs_exercise_new(const struct pqs_algorithm *algorithm, struct pqs_exercise 
     else
         *ret_x = x;
     return rc;
+}
+
+void pqs_exercise_sizes(const struct pqs_exercise *x, struct pqs_sizes *ret_sizes) {
+    *ret_sizes = (struct pqs_sizes){.output = x->output_len, .secret = x->secret_len};
+    if (x->key &&
+        EVP_PKEY_get_raw_public_key(x->key, NULL, &ret_sizes->public_key) != 1) /* EC and RSA keys have structure */
+        ret_sizes->public_key = 0;
+    ERR_clear_error();
 }
 
 void pqs_exercise_free(struct pqs_exercise *x) {

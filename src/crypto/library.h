@@ -37,16 +37,15 @@ PQS_MUST_CHECK int pqs_library_facts(struct pqs_library *ret_facts, struct pqs_e
 
 /* What a primitive's standard says about it, in bytes. */
 struct pqs_primitive {
-    const char *name; /* as EVP fetches it */
-    enum pqs_primitive_type { PQS_PRIMITIVE_KEM, PQS_PRIMITIVE_SIGNATURE } type;
+    const char *name;  /* of a row of crypto/algorithm.h */
     size_t public_key; /* encapsulation or verification key */
     size_t output;     /* ciphertext or signature */
     size_t secret;     /* shared secret; 0 for signatures */
 };
 
-/* Makes a key for each row, runs the primitive once in both directions (the two shared secrets must be equal, the signature
- * must verify) and compares the real sizes with the row's. Fails with PQS_E_ENV when this library lacks the primitive,
- * PQS_E_FAILED when it differs. */
+/* Runs each row's algorithm once in both directions (the two shared secrets must be equal, the signature must verify) and
+ * compares the real sizes with the row's. Fails with PQS_E_ENV when this library lacks the algorithm, PQS_E_FAILED when it
+ * differs. */
 PQS_MUST_CHECK int pqs_crypto_check_primitives(const struct pqs_primitive *rows, size_t n, struct pqs_err *err);
 
 /* The same for ML-KEM and ML-DSA as FIPS 203 and FIPS 204 define them (METHOD, Crypto). A few milliseconds. */
