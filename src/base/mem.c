@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 static void *must(void *p) {
@@ -39,9 +38,16 @@ char *pqs_format(const char *fmt, ...) {
 }
 
 int64_t pqs_memory_peak_bytes(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (int64_t)usage.ru_maxrss * 1024;
+    /* Not getrusage's ru_maxrss, which starts with what the process was before exec. */
+    FILE *file = fopen("/proc/self/status", "re");
+    char line[128];
+    long kib = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "VmHWM:", 6) == 0)
+            kib = strtol(line + 6, NULL, 10);
+    if (file)
+        fclose(file);
+    return (int64_t)kib * 1024;
 }
 
 void pqs_cleanup_free(void *p) {

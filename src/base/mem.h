@@ -20,7 +20,7 @@ char *pqs_format(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /*
         }                                                                                                                   \
     } while (0)
 
-int64_t pqs_memory_peak_bytes(void); /* most memory that this process had resident so far (getrusage) */
+int64_t pqs_memory_peak_bytes(void); /* most memory that this process had resident so far; 0: not known */
 
 void pqs_cleanup_free(void *p);        /* *p was allocated by the above */
 void pqs_cleanup_close(const int *fd); /* closes when >= 0 */

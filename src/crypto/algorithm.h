@@ -57,7 +57,8 @@ struct pqs_sizes {
 };
 void pqs_exercise_sizes(const struct pqs_exercise *x, struct pqs_sizes *ret_sizes);
 /* One operation that the algorithm has, with fresh randomness where it takes any; the caller times it. What a handshake keeps
- * between handshakes (contexts, fetched methods) is kept, what it makes anew (keys, per-operation contexts) is made anew. */
+ * between handshakes (fetched methods) is kept, what it makes anew is made anew: keys, contexts, and the peer's public key out of
+ * its bytes (but that of an elliptic curve, and a signer's, are decoded once). */
 PQS_MUST_CHECK int pqs_exercise_run(struct pqs_exercise *x, enum pqs_operation operation, struct pqs_err *err);
 
 #endif

@@ -23,13 +23,16 @@ PQS_MUST_CHECK int pqs_evp_init(struct pqs_err *err);
 bool pqs_evp_has(const char *algorithm);
 /* A fresh key pair; NULL with the reason in the error queue. curve NULL and rsa_bits 0 where the algorithm has none. */
 EVP_PKEY *pqs_evp_keygen(const char *algorithm, const char *curve, int rsa_bits);
+/* A peer's public key out of its bytes, as a handshake receives it (not for EC and RSA, whose keys have structure); NULL with
+ * the reason in the error queue. */
+EVP_PKEY *pqs_evp_public_key(const char *algorithm, const unsigned char *data, size_t len);
 /* The algorithm's name, and the curve's or "". */
 void pqs_evp_key_name(const EVP_PKEY *key, char ret_algorithm[static 32], char ret_curve[static 32]);
 
 /* Before EVP_PKEY_encapsulate and EVP_PKEY_decapsulate. */
 bool pqs_evp_encapsulate_start(EVP_PKEY_CTX *ctx);
 bool pqs_evp_decapsulate_start(EVP_PKEY_CTX *ctx);
-/* digest NULL: the algorithm has its own. */
+/* digest NULL: the algorithm has its own. RSA is RSASSA-PSS with a salt as long as the digest (RFC 8446, 4.2.3). */
 bool pqs_evp_sign_start(EVP_MD_CTX *ctx, const char *digest, EVP_PKEY *key);
 bool pqs_evp_verify_start(EVP_MD_CTX *ctx, const char *digest, EVP_PKEY *key);
 

@@ -104,6 +104,14 @@ EVP_PKEY *pqs_evp_keygen(const char *algorithm, const char *curve, int rsa_bits)
     return ok ? key : NULL;
 }
 
+EVP_PKEY *pqs_evp_public_key(const char *algorithm, const unsigned char *data, size_t len) {
+    const struct algorithm *a = find(algorithm);
+    if (!a)
+        return NULL;
+    return a->type == EVP_PKEY_KEM ? EVP_PKEY_kem_new_raw_public_key(a->nid, data, len)
+                                   : EVP_PKEY_new_raw_public_key(a->type, NULL, data, len);
+}
+
 void pqs_evp_key_name(const EVP_PKEY *key, char ret_algorithm[static 32], char ret_curve[static 32]) {
     int type = EVP_PKEY_id(key);
     int nid = type == EVP_PKEY_PQDSA ? EVP_PKEY_pqdsa_get_type(key) : NID_undef;
@@ -128,12 +136,19 @@ bool pqs_evp_decapsulate_start(EVP_PKEY_CTX *ctx) {
     return ctx != NULL;
 }
 
+static bool pss(EVP_PKEY_CTX *pctx, const EVP_PKEY *key) {
+    return EVP_PKEY_id(key) != EVP_PKEY_RSA || (EVP_PKEY_CTX_set_rsa_padding(pctx, RSA_PKCS1_PSS_PADDING) == 1 &&
+                                                EVP_PKEY_CTX_set_rsa_pss_saltlen(pctx, -1) == 1); /* -1: the digest's */
+}
+
 bool pqs_evp_sign_start(EVP_MD_CTX *ctx, const char *digest, EVP_PKEY *key) {
-    return EVP_DigestSignInit(ctx, NULL, digest ? EVP_get_digestbyname(digest) : NULL, NULL, key) == 1;
+    EVP_PKEY_CTX *pctx;
+    return EVP_DigestSignInit(ctx, &pctx, digest ? EVP_get_digestbyname(digest) : NULL, NULL, key) == 1 && pss(pctx, key);
 }
 
 bool pqs_evp_verify_start(EVP_MD_CTX *ctx, const char *digest, EVP_PKEY *key) {
-    return EVP_DigestVerifyInit(ctx, NULL, digest ? EVP_get_digestbyname(digest) : NULL, NULL, key) == 1;
+    EVP_PKEY_CTX *pctx;
+    return EVP_DigestVerifyInit(ctx, &pctx, digest ? EVP_get_digestbyname(digest) : NULL, NULL, key) == 1 && pss(pctx, key);
 }
 
 bool pqs_evp_hkdf_extract(const unsigned char *secret, const unsigned char *salt, unsigned char *ret_prk) {

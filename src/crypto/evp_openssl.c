@@ -10,6 +10,7 @@
 #include <openssl/kdf.h>
 #include <openssl/opensslv.h>
 #include <openssl/params.h>
+#include <openssl/rsa.h>
 
 #include "crypto/ossl_err.h"
 
@@ -51,6 +52,10 @@ EVP_PKEY *pqs_evp_keygen(const char *algorithm, const char *curve, int rsa_bits)
     return curve ? EVP_PKEY_Q_keygen(NULL, NULL, algorithm, curve) : EVP_PKEY_Q_keygen(NULL, NULL, algorithm);
 }
 
+EVP_PKEY *pqs_evp_public_key(const char *algorithm, const unsigned char *data, size_t len) {
+    return EVP_PKEY_new_raw_public_key_ex(NULL, algorithm, NULL, data, len);
+}
+
 void pqs_evp_key_name(const EVP_PKEY *key, char ret_algorithm[static 32], char ret_curve[static 32]) {
     const char *algorithm = EVP_PKEY_get0_type_name(key);
     snprintf(ret_algorithm, 32, "%s", algorithm ? algorithm : "unknown");
@@ -67,12 +72,19 @@ bool pqs_evp_decapsulate_start(EVP_PKEY_CTX *ctx) {
     return EVP_PKEY_decapsulate_init(ctx, NULL) == 1;
 }
 
+static bool pss(EVP_PKEY_CTX *pctx, const EVP_PKEY *key) {
+    return EVP_PKEY_id(key) != EVP_PKEY_RSA || (EVP_PKEY_CTX_set_rsa_padding(pctx, RSA_PKCS1_PSS_PADDING) == 1 &&
+                                                EVP_PKEY_CTX_set_rsa_pss_saltlen(pctx, -1) == 1); /* -1: the digest's */
+}
+
 bool pqs_evp_sign_start(EVP_MD_CTX *ctx, const char *digest, EVP_PKEY *key) {
-    return EVP_DigestSignInit_ex(ctx, NULL, digest, NULL, NULL, key, NULL) == 1;
+    EVP_PKEY_CTX *pctx;
+    return EVP_DigestSignInit_ex(ctx, &pctx, digest, NULL, NULL, key, NULL) == 1 && pss(pctx, key);
 }
 
 bool pqs_evp_verify_start(EVP_MD_CTX *ctx, const char *digest, EVP_PKEY *key) {
-    return EVP_DigestVerifyInit_ex(ctx, NULL, digest, NULL, NULL, key, NULL) == 1;
+    EVP_PKEY_CTX *pctx;
+    return EVP_DigestVerifyInit_ex(ctx, &pctx, digest, NULL, NULL, key, NULL) == 1 && pss(pctx, key);
 }
 
 /* libssl makes a context for every derivation and keeps the fetched method (tls13_hkdf_expand_ex). */

@@ -16,7 +16,9 @@
 
 struct pqs_exercise {
     const struct pqs_algorithm *algorithm;
-    EVP_PKEY *key, *peer;  /* peer: the other side's, in a key agreement */
+    EVP_PKEY *key, *peer;      /* peer: the other side's, in a key agreement */
+    unsigned char *public_key; /* what the other side receives, of `key` (KEM) or `peer` (agreement); NULL: EC */
+    size_t public_len;
     unsigned char *output; /* the ciphertext or signature of the last run of that operation */
     size_t output_len, output_cap;
     unsigned char secret[SECRET_MAX]; /* of the last derive, encapsulate or decapsulate */
@@ -43,21 +45,29 @@ static int fail(const struct pqs_exercise *x, enum pqs_operation operation, stru
 }
 
 static bool keygen(struct pqs_exercise *x) {
-    EVP_PKEY *key = NULL;
-    struct pqs_err ignored;
-    if (new_key(x->algorithm, &key, &ignored) != 0)
-        return false;
+    const struct pqs_algorithm *a = x->algorithm;
+    EVP_PKEY *key = pqs_evp_keygen(a->fetched, a->curve, a->rsa_bits);
     EVP_PKEY_free(key);
-    return true;
+    return key != NULL;
+}
+
+/* Decoding what the peer sent is part of the operation: ML-KEM expands its matrix there. */
+static bool take_public_key(struct pqs_exercise *x, EVP_PKEY *of) {
+    if (EVP_PKEY_get_raw_public_key(of, NULL, &x->public_len) != 1)
+        return false;
+    x->public_key = pqs_calloc(1, x->public_len);
+    return EVP_PKEY_get_raw_public_key(of, x->public_key, &x->public_len) == 1;
 }
 
 static bool encapsulate(struct pqs_exercise *x) {
-    EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new(x->key, NULL);
+    EVP_PKEY *to = pqs_evp_public_key(x->algorithm->fetched, x->public_key, x->public_len);
+    EVP_PKEY_CTX *ctx = to ? EVP_PKEY_CTX_new(to, NULL) : NULL;
     x->output_len = x->output_cap;
     x->secret_len = sizeof x->secret;
     bool ok = ctx && pqs_evp_encapsulate_start(ctx) &&
               EVP_PKEY_encapsulate(ctx, x->output, &x->output_len, x->secret, &x->secret_len) == 1;
     EVP_PKEY_CTX_free(ctx);
+    EVP_PKEY_free(to);
     return ok;
 }
 
@@ -73,7 +83,7 @@ static bool decapsulate(struct pqs_exercise *x) {
 static bool agree(EVP_PKEY *key, EVP_PKEY *peer, unsigned char secret[static SECRET_MAX], size_t *ret_len) {
     EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new(key, NULL);
     *ret_len = SECRET_MAX;
-    bool ok = ctx && EVP_PKEY_derive_init(ctx) == 1 && EVP_PKEY_derive_set_peer(ctx, peer) == 1 &&
+    bool ok = ctx && peer && EVP_PKEY_derive_init(ctx) == 1 && EVP_PKEY_derive_set_peer(ctx, peer) == 1 &&
               EVP_PKEY_derive(ctx, secret, ret_len) == 1;
     EVP_PKEY_CTX_free(ctx);
     return ok;
@@ -127,7 +137,12 @@ static bool schedule(struct pqs_exercise *x) {
 }
 
 static bool derive(struct pqs_exercise *x) {
-    return x->algorithm->type == PQS_ALGORITHM_SCHEDULE ? schedule(x) : agree(x->key, x->peer, x->secret, &x->secret_len);
+    if (x->algorithm->type == PQS_ALGORITHM_SCHEDULE)
+        return schedule(x);
+    EVP_PKEY *peer = x->public_key ? pqs_evp_public_key(x->algorithm->fetched, x->public_key, x->public_len) : NULL;
+    bool ok = agree(x->key, x->public_key ? peer : x->peer, x->secret, &x->secret_len);
+    EVP_PKEY_free(peer);
+    return ok;
 }
 
 static bool (*const operations[PQS_OPERATIONS])(struct pqs_exercise *x) = {
@@ -156,6 +171,8 @@ static int prepare_kem(struct pqs_exercise *x, struct pqs_err *err) {
     if (!ok)
         return fail(x, PQS_OPERATION_ENCAPSULATE, err);
     x->output = pqs_calloc(1, x->output_cap);
+    if (!take_public_key(x, x->key))
+        return fail(x, PQS_OPERATION_ENCAPSULATE, err);
     int rc = pqs_exercise_run(x, PQS_OPERATION_ENCAPSULATE, err);
     if (rc)
         return rc;
@@ -172,6 +189,8 @@ static int prepare_agreement(struct pqs_exercise *x, struct pqs_err *err) {
     unsigned char theirs[SECRET_MAX];
     size_t theirs_len;
     int rc = new_key(x->algorithm, &x->peer, err);
+    if (rc == 0 && !x->algorithm->curve && !take_public_key(x, x->peer))
+        rc = fail(x, PQS_OPERATION_DERIVE, err);
     if (rc == 0)
         rc = pqs_exercise_run(x, PQS_OPERATION_DERIVE, err);
     if (rc)
@@ -225,6 +244,7 @@ void pqs_exercise_free(struct pqs_exercise *x) {
         return;
     EVP_PKEY_free(x->key);
     EVP_PKEY_free(x->peer);
+    pqs_cleanup_free(&x->public_key);
     pqs_cleanup_free(&x->output);
     pqs_cleanup_free(&x);
 }

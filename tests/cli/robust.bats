@@ -146,11 +146,11 @@ waiting() {
     mkdir empty
     PQSHAKE_WORKER_DIR=$PWD/empty run pq tls "${BRIEF[@]}" --out out
     [ "$status" -eq 3 ]
-    says "pqshake-worker-$SERVER_STACK" "$PWD/empty" "PQSHAKE_WORKER_DIR" "libexec/pqshake"
+    says "pqshake-worker-openssl" "$PWD/empty" "PQSHAKE_WORKER_DIR" "libexec/pqshake"
     no_figures
     # Something that is no worker is not taken for one.
-    printf '#!/bin/sh\nexit 7\n' >"empty/pqshake-worker-$SERVER_STACK"
-    chmod +x "empty/pqshake-worker-$SERVER_STACK"
+    printf '#!/bin/sh\nexit 7\n' >empty/pqshake-worker-openssl
+    chmod +x empty/pqshake-worker-openssl
     PQSHAKE_WORKER_DIR=$PWD/empty run pq tls "${BRIEF[@]}" --out out
     [ "$status" -eq 1 ]
     says "exit status 7"
