@@ -29,7 +29,8 @@ static const struct pqs_opt options[] = {
 /* What each stack's worker says of itself and its library; the ones that are missing have no facts. */
 struct answers {
     struct pqs_result of[MAX_STACKS];
-    size_t n; /* as pqs_stacks has */
+    struct pqs_err why[MAX_STACKS]; /* code 0: it answered */
+    size_t n;                       /* as pqs_stacks has */
 };
 
 static void release(struct answers *a) {
@@ -52,9 +53,10 @@ static int ask_worker(const char *stack, struct pqs_result *r, struct pqs_err *e
 static int ask_workers(struct answers *ret_a, struct pqs_err *err) {
     int rc = 0;
     for (; pqs_stacks[ret_a->n] && ret_a->n < MAX_STACKS && rc == 0; ret_a->n++) {
-        rc = ask_worker(pqs_stacks[ret_a->n], &ret_a->of[ret_a->n], err);
-        if (rc == PQS_E_ENV && ret_a->n > 0)
-            rc = 0;
+        struct pqs_err *why = &ret_a->why[ret_a->n];
+        int code = ask_worker(pqs_stacks[ret_a->n], &ret_a->of[ret_a->n], why);
+        if (code && ret_a->n == 0)
+            rc = pqs_fail(err, code, "%s", why->msg);
     }
     return rc;
 }
@@ -100,8 +102,10 @@ static int list_stacks(const struct answers *a, struct pqs_err *err) {
     printf("%-8s  %-28s  %s\n", "STACK", "library", "file");
     for (size_t i = 0; i < a->n; i++) {
         const char *version = said(a, i, "library_version"), *file = said(a, i, "library");
-        if (version)
-            printf("%-8s  %-28s  %s\n", pqs_stacks[i], version, file ? file : "unknown");
+        if (a->why[i].code == 0)
+            printf("%-8s  %-28s  %s\n", pqs_stacks[i], version ? version : "unknown", file ? file : "unknown");
+        else if (a->why[i].code != PQS_E_ENV)
+            printf("%-8s  broken: %s\n", pqs_stacks[i], a->why[i].msg);
         else
             printf("%-8s  missing: it is built along with pqshake where g++ and the distribution's package of the\n%10sRust "
                    "crate "
@@ -197,8 +201,8 @@ const struct pqs_command pqs_command_list = {
     .summary = "show TLS stacks, groups, certificate kinds, algorithms, verdicts and failure classes",
     .arguments = "[stacks|groups|certs|algorithms|verdicts|failures]",
     .about = "Prints the tables that the other commands work with: which key-exchange groups and certificate\n"
-             "kinds each TLS stack supports, what a verdict means and what to do, and how\n"
-             "connections can fail.",
+             "kinds each TLS stack supports, which algorithms 'pqshake speed' times, what a verdict means and\n"
+             "what to do, and how connections can fail.",
     .example = "pqshake list groups",
     .options = options,
     .options_size = sizeof(struct list),

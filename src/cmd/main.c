@@ -60,7 +60,8 @@ int pqs_check_stack(const char *option, const char *stack, struct pqs_err *err) 
     for (const char *const *known = pqs_stacks; *known; known++)
         if (strcmp(*known, stack) == 0)
             return 0;
-    return pqs_fail(err, PQS_E_USAGE, "%s: \"%s\" is no TLS stack: 'pqshake list --stacks' shows them", option, stack);
+    return pqs_fail(err, PQS_E_USAGE, "%s: \"%s\" is no TLS stack: openssl or aws-lc ('pqshake list --stacks')", option,
+                    stack);
 }
 
 static void print_help(FILE *out) {

@@ -1,4 +1,5 @@
 /* pqshake speed: what the primitives cost by themselves, the floor under every handshake. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,8 @@ struct table {
     struct pqs_result all; /* counters "<algorithm>.<operation>.<what>", facts "missing" and those of the worker */
     bool print;
     char algorithm[64];
+    const struct pqs_worker *worker;
+    bool has_head;
     bool waited; /* some operation did not have the CPU for long enough to say so */
 };
 
@@ -90,10 +93,19 @@ static void print_row(struct table *t, const struct pqs_result *r, const char *k
     fflush(stdout);
 }
 
+static void print_head(const struct pqs_worker *w) {
+    const char *version = pqs_result_fact_of(&w->hello, PQS_SERVER, "library_version", NULL);
+    printf("%s, one call at a time on one CPU; us\n%-18s  %-11s", version ? version : "unknown library", "", "");
+    printf("  %10s  %10s  %10s  %10s  %9s  %7s\n", "min", "p50", "p99", "max", "per s", "n");
+}
+
 static int on_progress(void *context, enum pqs_message type, const struct pqs_buf *payload, struct pqs_err *err) {
     struct table *t = context;
     struct pqs_result r = {0};
     char key[64];
+    if (t->print && !t->has_head && type == PQS_MSG_PROGRESS)
+        print_head(t->worker);
+    t->has_head = true;
     if (type != PQS_MSG_PROGRESS)
         return pqs_fail(err, PQS_E_FAILED, "the primitives worker sent '%s' instead of figures", pqs_message_name(type));
     int rc = pqs_result_decode(payload->data, payload->len, &r, err);
@@ -150,12 +162,6 @@ static void write_stack(struct pqs_json *j, const struct pqs_result *r) {
     pqs_json_end_object(j);
 }
 
-static void print_head(const struct pqs_worker *w) {
-    const char *version = pqs_result_fact_of(&w->hello, PQS_SERVER, "library_version", NULL);
-    printf("%s, one call at a time on one CPU; us\n%-18s  %-11s", version ? version : "unknown library", "", "");
-    printf("  %10s  %10s  %10s  %10s  %9s  %7s\n", "min", "p50", "p99", "max", "per s", "n");
-}
-
 static int measure(const struct pqs_call *call, const char *stack, struct table *t, struct pqs_err *err) {
     const struct speed *o = call->options;
     PQS_WORKER w = {0};
@@ -172,8 +178,9 @@ static int measure(const struct pqs_call *call, const char *stack, struct table 
     pqs_cpu_split(spec.cpus, ignored);
     pqs_spec_set(&spec, "algorithms", call->n_args ? pqs_buf_text(&list) : NULL);
     pqs_spec_set(&spec, "duration_ns", duration);
-    if (t->print)
-        print_head(&w);
+    t->worker = &w;
+    /* One CPU, so that the scheduler has nowhere to move it to. */
+    spec.cpus[strcspn(spec.cpus, ",-")] = '\0';
     const struct pqs_waiting waiting = {
         .on_message = on_progress, .context = t, .silence_ns = SILENCE_NS + 2 * o->duration_ns};
     rc = pqs_worker_ask(&w, PQS_MSG_CONFIGURE, &spec, PQS_MSG_DONE, INT64_MAX, &waiting, NULL, err);
@@ -191,6 +198,7 @@ static int run_stacks(const struct pqs_call *call, char **stacks, size_t n, stru
     pqs_json_str(j, "version", PQSHAKE_VERSION);
     pqs_json_array(j, "stacks");
     int rc = 0;
+    bool timed = false;
     for (size_t i = 0; i < n && rc == 0; i++) {
         struct table t = {.print = print};
         if (print && i > 0)
@@ -198,6 +206,7 @@ static int run_stacks(const struct pqs_call *call, char **stacks, size_t n, stru
         rc = measure(call, stacks[i], &t, err);
         write_stack(j, &t.all);
         waited |= t.waited;
+        timed |= t.all.n_counters > 0;
         pqs_result_release(&t.all);
     }
     pqs_json_end_array(j);
@@ -206,6 +215,8 @@ static int run_stacks(const struct pqs_call *call, char **stacks, size_t n, stru
     if (rc == 0 && waited && print)
         printf("* had no CPU for %d %% of the time or more: other work runs here; believe the minimum and the median\n",
                WAITING_PERCENT);
+    if (rc == 0 && !timed)
+        rc = pqs_fail(err, PQS_E_ENV, "nothing was timed: no library that was asked has any of these algorithms");
     if (rc || !o->json)
         return rc;
     if (print)
@@ -221,8 +232,15 @@ static int run(const struct pqs_call *call, struct pqs_err *err) {
     int rc = pqs_check_out("json", o->json, err);
     if (rc == 0)
         rc = pqs_split_list("--stack", o->stack, MAX_ALGORITHMS, &stacks, &n, err);
-    for (size_t i = 0; i < n && rc == 0; i++)
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        char path[PATH_MAX];
         rc = pqs_check_stack("--stack", stacks[i], err);
+        for (size_t k = 0; k < i && rc == 0; k++)
+            if (strcmp(stacks[k], stacks[i]) == 0)
+                rc = pqs_fail(err, PQS_E_USAGE, "--stack: %s is given twice", stacks[i]);
+        if (rc == 0) /* before minutes of the others are spent */
+            rc = pqs_worker_find(stacks[i], path, sizeof path, err);
+    }
     if (rc == 0)
         rc = run_stacks(call, stacks, n, err);
     pqs_free_list(stacks, n);

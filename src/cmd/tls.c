@@ -69,11 +69,11 @@ static int run(const struct pqs_call *call, struct pqs_err *err) {
 
 const struct pqs_command pqs_command_tls = {
     .name = "tls",
-    .summary = "compare key-exchange groups, certificates and signatures in TLS 1.3",
+    .summary = "compare groups, certificates, signatures and libraries in TLS 1.3",
     .arguments = "",
-    .about = "Compares arms (combinations of groups, certificate kinds and signature algorithms) in blocks of\n"
-             "one trial per arm, in random order, with fresh processes for each trial. Connections start on a\n"
-             "schedule that no answer delays; each makes a full TLS 1.3 handshake and one request. Without\n"
+    .about = "Compares arms (combinations of groups, certificate kinds, signature algorithms and TLS libraries)\n"
+             "in blocks of one trial per arm, in random order, with fresh processes for each trial. Connections\n"
+             "start on a schedule that no answer delays; each makes a full handshake and one request. Without\n"
              "--target the server is one of its own, with a CA of its own, on the loopback interface. Prints a\n"
              "table, what differs with a 95 % interval, and verdicts on whether to trust it.",
     .example = "pqshake tls --groups X25519,X25519MLKEM768 --cert ecdsa-p256,ML-DSA-65 --rate 200 --duration 5s",

@@ -620,20 +620,22 @@ static void result(struct view *v, size_t arm) {
 static void result_across_stacks(struct view *v, size_t i) {
     const struct pqs_model *m = v->m;
     const struct pqs_arm *a = m->arms[m->baseline].arm, *b = m->arms[i].arm;
-    static const char *const sides[] = {"client", "server"};
-    PQS_BUF text = {0};
-    for (size_t s = 0; s < PQS_COUNT(sides); s++) {
-        char factor[32];
-        snprintf(factor, sizeof factor, "%s-stack", sides[s]);
-        const char *of_a = pqs_arm_level(a, factor), *of_b = pqs_arm_level(b, factor);
-        if (of_a && of_b && strcmp(of_a, of_b) != 0)
-            pqs_buf_addf(&text, "%s%s %s -> %s", text.len ? ", " : "", sides[s], of_a, of_b);
+    PQS_BUF stacks = {0}, others = {0};
+    for (size_t k = 0; k < b->n_levels; k++) {
+        const char *factor = b->levels[k].factor, *of_b = b->levels[k].level, *of_a = pqs_arm_level(a, factor);
+        size_t side = strcmp(factor, "client-stack") == 0 || strcmp(factor, "server-stack") == 0 ? 6 : 0;
+        if (!of_a || strcmp(of_a, of_b) == 0)
+            continue;
+        if (side)
+            pqs_buf_addf(&stacks, "%s%.*s %s -> %s", stacks.len ? ", " : "", (int)side, factor, of_a, of_b);
+        else
+            pqs_buf_addf(&others, " and of %s", factor);
     }
-    if (text.len)
+    if (stacks.len)
         paragraph(v->out, "  ",
-                  "Across TLS libraries (%s): cipher suite, extensions and implementation change with them, so this is "
-                  "the libraries' difference as a whole (docs/STACKS.md).",
-                  pqs_buf_text(&text));
+                  "Across TLS libraries (%s): cipher suite, extensions and implementation change with them, so this is the "
+                  "difference of the libraries as a whole%s (docs/STACKS.md).",
+                  pqs_buf_text(&stacks), pqs_buf_text(&others));
 }
 
 static void results(struct view *v) {
@@ -693,6 +695,31 @@ static void setting_or_fact(struct pqs_buf *out, const char *before, const char 
     pqs_buf_addf(out, "%s%s%s", before, shown, after);
 }
 
+/* The values of a fact over all arms, in order of arms, joined by commas. */
+static void distinct(const struct pqs_model *m, enum pqs_side side, const char *name, struct pqs_buf *out) {
+    for (size_t i = 0; i < m->n_arms; i++) {
+        const char *value = pqs_result_fact_of(&m->arms[i].pooled, side, name, NULL);
+        bool known = false;
+        for (size_t k = 0; k < i && value && !known; k++) {
+            const char *other = pqs_result_fact_of(&m->arms[k].pooled, side, name, NULL);
+            known = other && strcmp(other, value) == 0;
+        }
+        if (value && !known)
+            pqs_buf_addf(out, "%s%s", out->len ? " and " : "", value);
+    }
+}
+
+/* One library, or which side had which. */
+static void libraries(const struct pqs_model *m, struct pqs_buf *out) {
+    PQS_BUF client = {0}, server = {0};
+    distinct(m, PQS_CLIENT, "library_version", &client);
+    distinct(m, PQS_SERVER, "library_version", &server);
+    bool one = server.len == 0 || strcmp(pqs_buf_text(&client), pqs_buf_text(&server)) == 0;
+    setting_or_fact(out, one ? ", " : ", client ", pqs_buf_text(&client), "");
+    if (!one)
+        setting_or_fact(out, ", server ", pqs_buf_text(&server), "");
+}
+
 static void head(struct view *v) {
     const struct pqs_model *m = v->m;
     const struct pqs_trial *first = pqs_model_first(m);
@@ -704,7 +731,7 @@ static void head(struct view *v) {
     setting_or_fact(&text, " (", pqs_run_get(m->run, "tool.git_commit"), ")");
     if (first) {
         const struct pqs_result *r = &first->result;
-        setting_or_fact(&text, ", ", pqs_result_fact_of(r, PQS_CLIENT, "library_version", NULL), "");
+        libraries(m, &text);
         setting_or_fact(&text, ", Linux ", pqs_result_fact_of(r, PQS_CLIENT, "env.kernel", NULL), "");
         setting_or_fact(&text, ", ", pqs_result_fact_of(r, PQS_CLIENT, "env.cpu_model", NULL), "");
     }

@@ -47,10 +47,12 @@ int pqs_worker_find(const char *stack, char *ret_path, size_t size, struct pqs_e
             return pqs_fail(err, PQS_E_ENV, "the path of the worker is too long: %s", places[i]);
         return 0;
     }
+    if (given)
+        return pqs_fail(err, PQS_E_ENV, "no worker pqshake-worker-%s in %s, which PQSHAKE_WORKER_DIR names", stack, dir);
     return pqs_fail(err, PQS_E_ENV,
-                    "no worker pqshake-worker-%s: looked %s%s (PQSHAKE_WORKER_DIR, which overrides the others), beside this "
-                    "program (%s) and in %s/../libexec/pqshake%s",
-                    stack, given ? "only in " : "in no ", given ? dir : "directory of the environment", self, self,
+                    "no worker pqshake-worker-%s: looked beside this program (%s) and in %s/../libexec/pqshake; "
+                    "PQSHAKE_WORKER_DIR names another place%s",
+                    stack, self, self,
                     strcmp(stack, PQS_DEFAULT_STACK) == 0 ? "" : "; 'pqshake list --stacks' says how to get it");
 }
 
@@ -80,8 +82,9 @@ static int check_stack(const struct pqs_worker *w, const char *stack, struct pqs
     if (theirs && strcmp(theirs, stack) == 0)
         return 0;
     return fail_as(err, EPROTO,
-                   pqs_fail(err, PQS_E_USAGE, "the %s is of stack %s, not %s: --%s-stack names the one that is meant",
-                            w->who, theirs ? theirs : "(none)", stack, w->role));
+                   pqs_fail(err, PQS_E_USAGE,
+                            "the %s is of stack %s, not %s: --client-stack and --server-stack name the ones that are meant",
+                            w->who, theirs ? theirs : "(none)", stack));
 }
 
 /* Two releases need not mean the same by a parameter or a counter, even where the channel is the same. */

@@ -91,11 +91,15 @@ consistent() {
     run pq doctor --json doctor.json
     run pq tls --groups X25519 --blocks 1 --duration 200ms --warmup 0 --rate 50 --out out --json s.json
     [ "$status" -eq 0 ] || [ "$status" -eq 4 ]
+    seen=0
     # Of what does not move between the two commands.
     for id in governor turbo virtual congestion; do
         title=$(jq -r --arg id $id '.checks[] | select(.id == $id and (.level == "note" or .level == "spoils"))
             | "\(.text). \(.spoils)"' doctor.json)
-        [ -z "$title" ] || jq -e --arg title "$title" '[.environment.warnings[] | select(endswith($title))] | length == 1' s.json
+        [ -n "$title" ] || continue
+        seen=$((seen + 1))
+        jq -e --arg title "$title" '[.environment.warnings[] | select(endswith($title))] | length == 1' s.json
     done
+    [ "$seen" -gt 0 ] || skip "doctor has nothing to say of this machine"
     jq -e '.environment.warnings | all(test("^(client|server|both): "))' s.json
 }

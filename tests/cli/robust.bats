@@ -146,7 +146,7 @@ waiting() {
     mkdir empty
     PQSHAKE_WORKER_DIR=$PWD/empty run pq tls "${BRIEF[@]}" --out out
     [ "$status" -eq 3 ]
-    says "pqshake-worker-openssl" "$PWD/empty" "PQSHAKE_WORKER_DIR" "libexec/pqshake"
+    says "pqshake-worker-openssl" "$PWD/empty" "PQSHAKE_WORKER_DIR"
     no_figures
     # Something that is no worker is not taken for one.
     printf '#!/bin/sh\nexit 7\n' >empty/pqshake-worker-openssl

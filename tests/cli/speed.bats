@@ -24,8 +24,9 @@ load common
 }
 
 @test "speed: an algorithm that is none, a bad duration, an output that cannot be written: exit 2, nothing timed" {
-    run pq speed X25519 ML-KEM-769
+    run --separate-stderr pq speed X25519 ML-KEM-769
     [ "$status" -eq 2 ]
+    [ -z "$output" ]
     says 'no algorithm "ML-KEM-769"' "pqshake list algorithms"
     run pq speed --duration 5
     [ "$status" -eq 2 ]
@@ -33,4 +34,15 @@ load common
     run pq speed X25519 --json nowhere/speed.json
     [ "$status" -eq 2 ]
     says "--json"
+}
+
+@test "speed: a library given twice, and one that has nothing of what was asked" {
+    run --separate-stderr pq speed X25519 --stack openssl,openssl
+    [ "$status" -eq 2 ]
+    [ -z "$output" ]
+    says "--stack: openssl is given twice"
+    [ -x "$(dirname "$PQSHAKE")/pqshake-worker-aws-lc" ] || skip "this build has no AWS-LC"
+    run pq speed X448 --stack aws-lc
+    [ "$status" -eq 3 ]
+    says "X448 this library does not have it" "nothing was timed"
 }

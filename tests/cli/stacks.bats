@@ -10,7 +10,9 @@ PAIRS=(--client-stack "openssl,aws-lc" --server-stack "openssl,aws-lc")
 # A short run of one block says so.
 valid_but_short() {
     [ "$status" -eq 0 ] || [ "$status" -eq 4 ]
-    jq -e '[.arms[].reasons[] | select(IN("no-data", "wrong-group", "unverified", "reconcile", "failures", "clock", "mixed"))] == []' s.json
+    # What a noisy machine and a short run may say; nothing about what was negotiated, verified or counted.
+    jq -e '[.arms[].reasons[]] - ["few-blocks", "few-samples", "generator-late", "lag", "loopback", "starved", "steal", "short-window",
+        "busy", "server-busy", "overloaded", "thin-interval"] == []' s.json
 }
 
 @test "every pair: 20 of 20 handshakes, the group at both ends, both libraries named, totals reconcile to the unit" {
@@ -36,6 +38,8 @@ valid_but_short() {
             [ "$(tail -n 1 <<<"$sizes")" -eq "$(($(head -n 1 <<<"$sizes") + 1088))" ]
         done
     done
+    jq -e '[.arms[] | .library.client.stack == .factors["client-stack"] and .library.server.stack == .factors["server-stack"]] | all' s.json
+    says "OpenSSL 3." "and AWS-LC" "as a whole and of groups (docs"
     says "Across TLS libraries (client openssl -> aws-lc)" "Across TLS libraries (server openssl -> aws-lc)"
     # Declared differences are no warning.
     ! grep -q undeclared <<<"$output"
@@ -49,7 +53,8 @@ valid_but_short() {
         LIMIT=120 run pq tls --client-stack $client --server-stack openssl,aws-lc --cert $kinds "${BRIEF[@]}" \
             --duration 200ms --warmup 0 --groups X25519MLKEM768 --out "out-$client" --json s.json
         valid_but_short
-        jq -e '[.arms[] | .counts.completed == 10 and .negotiated.verified == 10] | length >= 14 and all' s.json
+        jq -e '[.arms[] | .counts.completed == 10 and .negotiated.verified == 10] | length == $n and all' s.json \
+            --argjson n $((2 * $(tr ',' '\n' <<<$kinds | wc -l)))
         jq -e '[.arms[] | .negotiated.signatures | keys[0]] | unique | length >= 5' s.json
     done
     run pq tls --client-stack aws-lc --cert ed25519 --sigalgs ed25519 "${BRIEF[@]}" --groups X25519 --out out-ed --json s.json
@@ -74,7 +79,7 @@ valid_but_short() {
     says '--client-stack: "boringssl" is no TLS stack' "pqshake list --stacks"
     run pq tls --client-worker "$(dirname "$PQSHAKE")/pqshake-worker-aws-lc" "${BRIEF[@]}" --out out
     [ "$status" -eq 2 ]
-    says "is of stack aws-lc, not openssl: --client-stack"
+    says "is of stack aws-lc, not openssl: --client-stack and"
     run pq tls --client-stack openssl,aws-lc --client-worker /x "${BRIEF[@]}" --out out
     [ "$status" -eq 2 ]
     says "names 2 stacks, but the path of the worker is that of one"
@@ -82,7 +87,7 @@ valid_but_short() {
     ln -s "$(dirname "$PQSHAKE")/pqshake-worker-openssl" only/
     PQSHAKE_WORKER_DIR=$PWD/only run pq tls --client-stack aws-lc "${BRIEF[@]}" --out out
     [ "$status" -eq 3 ]
-    says "no worker pqshake-worker-aws-lc" "pqshake list --stacks"
+    says "no worker pqshake-worker-aws-lc" "which PQSHAKE_WORKER_DIR names"
     PQSHAKE_WORKER_DIR=$PWD/only run pq list --stacks
     [ "$status" -eq 0 ]
     grep -q '^openssl *OpenSSL 3' <<<"$output"
