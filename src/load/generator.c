@@ -2,6 +2,7 @@
 #include "load/generator.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -121,13 +122,11 @@ static int start_threads(struct pqs_generator *g, uint32_t max_inflight, struct 
     return 0;
 }
 
-/* `which` address of the target's name, and whether ports last for it. */
-static int find_target(const struct pqs_spec *spec, unsigned which, struct pqs_target *ret_target, struct pqs_err *err) {
+static int check_ports(const struct pqs_spec *spec, struct pqs_target *target, struct pqs_err *err) {
     const char *close = pqs_spec_get(spec, "close"), *run = pqs_spec_get(spec, "run_ns");
     const struct pqs_schedule *s = &spec->schedule;
     int64_t run_ns = run ? strtoll(run, NULL, 10) : s->warmup_ns + s->duration_ns;
-    int rc = pqs_target_resolve(spec, which, ret_target, err);
-    return rc ? rc : pqs_target_check_ports(ret_target, s, run_ns, close && strcmp(close, "rst") == 0, err);
+    return pqs_target_check_ports(target, s, run_ns, close && strcmp(close, "rst") == 0, err);
 }
 
 int pqs_generator_new(const struct pqs_spec *spec, const struct pqs_engine *engine, struct pqs_generator **ret_g,
@@ -139,7 +138,9 @@ int pqs_generator_new(const struct pqs_spec *spec, const struct pqs_engine *engi
         return pqs_fail(err, PQS_E_USAGE, "a schedule needs 1 to 1024 threads, a duration and a timeout above 0");
     if (!(s->rate_per_s > 0))
         return pqs_fail(err, PQS_E_USAGE, "a rate of %g connections/s makes no load; it must be above 0", s->rate_per_s);
-    int rc = find_target(spec, 0, &target, err);
+    int rc = pqs_target_resolve(spec, &target, err);
+    if (rc == 0)
+        rc = check_ports(spec, &target, err);
     if (rc == 0)
         rc = pqs_target_max_inflight(spec->schedule.max_inflight, &max_inflight, err);
     if (rc)
@@ -397,20 +398,37 @@ static void preflight_handshake(struct pqs_generator *g, unsigned i, int64_t tim
     t->timeout_ns = g->spec.schedule.timeout_ns;
 }
 
-/* A name may have addresses at which nobody listens (localhost: ::1 and 127.0.0.1). The first handshake goes to one after the
- * other; all connections of the trial go to the one that answered. */
+/* The first handshake, to one address. ret_reached: there was somebody, whatever came of it. */
+static int preflight_to(struct pqs_generator *g, unsigned which, int64_t timeout_ns, struct pqs_stage_work *ret_work,
+                        bool *ret_reached, struct pqs_err *err) {
+    pqs_target_use(&g->target, which);
+    int rc = check_ports(&g->spec, &g->target, err);
+    if (rc)
+        return rc;
+    preflight_handshake(g, 0, timeout_ns, ret_work);
+    const struct pqs_sample *s = &g->threads[0].t.samples[0];
+    *ret_reached = s->failure == PQS_FAILURE_NONE || s->phase > PQS_STEP_CONNECT;
+    return 0;
+}
+
+/* A name may have addresses at which nobody listens (localhost: ::1 and 127.0.0.1), or that this machine cannot reach (no IPv6).
+ * The first handshake tries one after the other; all connections of the trial go to the one that answered. When none does, the
+ * first that could at least be tried is the one whose failure is told. */
 static int preflight_first(struct pqs_generator *g, struct pqs_stage_work *ret_work, struct pqs_err *err) {
-    int64_t timeout_ns = g->spec.schedule.timeout_ns;
-    for (unsigned which = 1;; which++) {
-        bool last = which >= g->target.n_addresses;
-        preflight_handshake(g, 0, last || timeout_ns < OTHER_ADDRESS_NS ? timeout_ns : OTHER_ADDRESS_NS, ret_work);
-        const struct pqs_sample *s = &g->threads[0].t.samples[0];
-        if (s->failure == PQS_FAILURE_NONE || s->phase != PQS_STEP_CONNECT || last)
-            return 0;
-        int rc = find_target(&g->spec, which, &g->target, err);
+    const int64_t timeout_ns = g->spec.schedule.timeout_ns;
+    unsigned tried = UINT_MAX, n = g->target.n_addresses;
+    bool reached = false;
+    for (unsigned which = 0; which < n && !reached; which++) {
+        bool brief = n > 1 && timeout_ns > OTHER_ADDRESS_NS;
+        int rc = preflight_to(g, which, brief ? OTHER_ADDRESS_NS : timeout_ns, ret_work, &reached, err);
         if (rc)
             return rc;
+        if (tried == UINT_MAX && g->threads[0].t.samples[0].phase == PQS_STEP_CONNECT)
+            tried = which;
     }
+    if (reached || n == 1)
+        return 0;
+    return preflight_to(g, tried == UINT_MAX ? 0 : tried, timeout_ns, ret_work, &reached, err);
 }
 
 static int preflight(struct pqs_generator *g, struct pqs_result *r, struct pqs_err *err) {

@@ -53,25 +53,27 @@ static bool on_this_machine(const struct sockaddr_storage *a) {
     return found;
 }
 
-int pqs_target_resolve(const struct pqs_spec *spec, unsigned which, struct pqs_target *ret_t, struct pqs_err *err) {
+void pqs_target_use(struct pqs_target *t, unsigned which) {
+    const struct sockaddr_storage *address = &t->addresses[which];
+    t->to_len = t->address_len[which];
+    for (unsigned i = 0; i < t->n_to; i++) {
+        t->to[i] = *address;
+        set_port(&t->to[i], t->ports[i]);
+    }
+    t->loopback = on_this_machine(address);
+    t->n_from = in_127(address) ? PQS_TARGET_SOURCES : 0;
+    t->from_len = sizeof(struct sockaddr_in);
+    for (unsigned i = 0; i < t->n_from; i++)
+        *(struct sockaddr_in *)&t->from[i] =
+            (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f010001u + i)};
+}
+
+int pqs_target_resolve(const struct pqs_spec *spec, struct pqs_target *ret_t, struct pqs_err *err) {
     const char *host = pqs_spec_get(spec, "host");
     const char *ports = pqs_spec_get(spec, "ports");
     if (!host || !ports)
         return pqs_fail(err, PQS_E_USAGE, "a client needs the parameters host and ports");
     struct pqs_target t = {0};
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
-    int rc = getaddrinfo(host, NULL, &hints, &found);
-    if (rc != 0)
-        return pqs_fail(err, PQS_E_FAILED, "cannot resolve '%s': %s", host, gai_strerror(rc));
-    struct sockaddr_storage address = {0};
-    for (const struct addrinfo *a = found; a; a = a->ai_next)
-        if (t.n_addresses++ == which) {
-            t.to_len = a->ai_addrlen;
-            memcpy(&address, a->ai_addr, a->ai_addrlen);
-        }
-    freeaddrinfo(found);
-    if (which >= t.n_addresses)
-        return pqs_fail(err, PQS_E_FAILED, "'%s' has %u addresses", host, t.n_addresses);
     const char *p = ports;
     do {
         char *end;
@@ -80,18 +82,19 @@ int pqs_target_resolve(const struct pqs_spec *spec, unsigned which, struct pqs_t
             return pqs_fail(err, PQS_E_USAGE, "'%s' is not a list of ports (1 to 65535)", ports);
         if (t.n_to == PQS_TARGET_PORTS_MAX)
             return pqs_fail(err, PQS_E_USAGE, "'%s' lists more than %d ports", ports, PQS_TARGET_PORTS_MAX);
-        t.to[t.n_to] = address;
-        set_port(&t.to[t.n_to++], (uint16_t)port);
+        t.ports[t.n_to++] = (uint16_t)port;
         p = *end == ',' ? end + 1 : NULL;
     } while (p);
-    t.loopback = on_this_machine(&address);
-    if (in_127(&address)) {
-        t.n_from = PQS_TARGET_SOURCES;
-        t.from_len = sizeof(struct sockaddr_in);
-        for (unsigned i = 0; i < t.n_from; i++)
-            *(struct sockaddr_in *)&t.from[i] =
-                (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f010001u + i)};
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
+    int rc = getaddrinfo(host, NULL, &hints, &found);
+    if (rc != 0)
+        return pqs_fail(err, PQS_E_FAILED, "cannot resolve '%s': %s", host, gai_strerror(rc));
+    for (const struct addrinfo *a = found; a && t.n_addresses < PQS_TARGET_ADDRESSES_MAX; a = a->ai_next) {
+        t.address_len[t.n_addresses] = a->ai_addrlen;
+        memcpy(&t.addresses[t.n_addresses++], a->ai_addr, a->ai_addrlen);
     }
+    freeaddrinfo(found);
+    pqs_target_use(&t, 0);
     *ret_t = t;
     return 0;
 }

@@ -198,3 +198,31 @@ waiting() {
     check s.json '.arms[0].counts | .scheduled == 200 and .dropped > 0'
     [ "$(sql out "select value from counter where name = 'inflight_max'")" -le 2 ]
 }
+
+@test "a name with two addresses: the one that answers is used, and nobody sees a connection more; when none does, a useful error" {
+    unshare --net --mount true 2>/dev/null || skip "cannot make namespaces"
+    printf '::1 multi\n127.0.0.1 multi\n' >hosts
+    pq cert ecdsa-p256 --san DNS:multi --out certs >/dev/null
+    cat >script <<'END'
+set -e
+mount --bind hosts /etc/hosts
+ip link set lo up
+load() { "$PQSHAKE" load --target "multi:$1" --ca certs/ecdsa-p256/ca.pem --rate 50 --duration 200ms --warmup 0 --blocks 1 "${@:2}"; }
+"$PQSHAKE" serve --listen 127.0.0.1:18443 --cert-file certs/ecdsa-p256/cert.pem --key-file certs/ecdsa-p256/key.pem >server.out &
+server=$!
+until grep -q listening server.out; do sleep 0.05; done
+load 18443 --out one --json one.json || [ $? -eq 4 ]
+echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6
+load 18443 --out two --json two.json || [ $? -eq 4 ]
+kill -TERM $server
+wait $server
+load 19999 --out none >none.out 2>&1 || echo "exit $?" >>none.out
+END
+    env "$MARK" timeout --kill-after 5 60 unshare --net --mount bash script 3>&-
+    check one.json '.arms[0].counts.completed == 10'
+    check two.json '.arms[0].counts.completed == 10'
+    # For each run: the preflight of the run, that of the trial, and ten.
+    grep -qE '^accepted +24$' server.out
+    grep -q '^exit 1$' none.out
+    tr '\n' ' ' <none.out | grep -q "127.0.0.1 port 19999 failed in step 'connect'"
+}

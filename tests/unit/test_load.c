@@ -216,10 +216,16 @@ static void target_resolves(void **state) {
     SPEC spec = {0};
     (void)state;
     target_spec(&spec, "127.0.0.1", "8443");
-    assert_int_equal(pqs_target_resolve(&spec, 0, &t, &err), 0);
+    assert_int_equal(pqs_target_resolve(&spec, &t, &err), 0);
     assert_int_equal(t.n_addresses, 1);
-    assert_int_equal(pqs_target_resolve(&spec, 1, &t, &err), PQS_E_FAILED);
-    assert_int_equal(pqs_target_resolve(&spec, 0, &t, &err), 0);
+    t.addresses[1] = (struct sockaddr_storage){.ss_family = AF_INET6}; /* as if the name had :: too */
+    t.address_len[1] = sizeof(struct sockaddr_in6);
+    pqs_target_use(&t, 1);
+    assert_int_equal(t.to[0].ss_family, AF_INET6);
+    assert_int_equal(t.to_len, sizeof(struct sockaddr_in6));
+    assert_int_equal(port_of(&t.to[0]), 8443);
+    assert_int_equal(t.n_from, 0);
+    pqs_target_use(&t, 0);
     assert_int_equal(t.n_to, 1);
     assert_int_equal(t.to[0].ss_family, AF_INET);
     assert_int_equal(port_of(&t.to[0]), 8443);
@@ -230,7 +236,7 @@ static void target_resolves(void **state) {
         assert_int_equal(port_of(&t.from[i]), 0);
     }
     target_spec(&spec, "127.200.3.4", "1,65535,8443");
-    assert_int_equal(pqs_target_resolve(&spec, 0, &t, &err), 0);
+    assert_int_equal(pqs_target_resolve(&spec, &t, &err), 0);
     assert_int_equal(t.n_to, 3);
     assert_int_equal(port_of(&t.to[0]), 1);
     assert_int_equal(port_of(&t.to[1]), 65535);
@@ -238,14 +244,14 @@ static void target_resolves(void **state) {
     assert_true(t.loopback && t.n_from == PQS_TARGET_SOURCES);
 
     target_spec(&spec, "::1", "8443,8444");
-    assert_int_equal(pqs_target_resolve(&spec, 0, &t, &err), 0);
+    assert_int_equal(pqs_target_resolve(&spec, &t, &err), 0);
     assert_int_equal(t.to[0].ss_family, AF_INET6);
     assert_int_equal(t.to_len, sizeof(struct sockaddr_in6));
     assert_int_equal(port_of(&t.to[1]), 8444);
     assert_int_equal(t.n_from, 0);
 
     target_spec(&spec, "192.0.2.1", "443"); /* TEST-NET-1: nobody's */
-    assert_int_equal(pqs_target_resolve(&spec, 0, &t, &err), 0);
+    assert_int_equal(pqs_target_resolve(&spec, &t, &err), 0);
     assert_false(t.loopback);
     assert_int_equal(t.n_from, 0);
 
@@ -253,11 +259,11 @@ static void target_resolves(void **state) {
     for (int i = 1; i <= PQS_TARGET_PORTS_MAX; i++)
         pqs_buf_addf(&many, "%s%d", i > 1 ? "," : "", i);
     target_spec(&spec, "127.0.0.1", pqs_buf_text(&many));
-    assert_int_equal(pqs_target_resolve(&spec, 0, &t, &err), 0);
+    assert_int_equal(pqs_target_resolve(&spec, &t, &err), 0);
     assert_int_equal(t.n_to, PQS_TARGET_PORTS_MAX);
     pqs_buf_addf(&many, ",65");
     target_spec(&spec, "127.0.0.1", pqs_buf_text(&many));
-    assert_int_equal(pqs_target_resolve(&spec, 0, &t, &err), PQS_E_USAGE);
+    assert_int_equal(pqs_target_resolve(&spec, &t, &err), PQS_E_USAGE);
     assert_non_null(strstr(err.msg, "64"));
 }
 
@@ -271,16 +277,16 @@ static void target_errors(void **state) {
     for (size_t i = 0; i < PQS_COUNT(bad_ports); i++) {
         SPEC spec = {0};
         target_spec(&spec, "127.0.0.1", bad_ports[i]);
-        if (pqs_target_resolve(&spec, 0, &t, &err) != PQS_E_USAGE)
+        if (pqs_target_resolve(&spec, &t, &err) != PQS_E_USAGE)
             fail_msg("ports '%s' were taken", bad_ports[i]);
         assert_non_null(strstr(err.msg, bad_ports[i]));
         assert_non_null(strstr(err.msg, "1 to 65535"));
     }
     SPEC none = {0}, unknown = {0};
-    assert_int_equal(pqs_target_resolve(&none, 0, &t, &err), PQS_E_USAGE);
+    assert_int_equal(pqs_target_resolve(&none, &t, &err), PQS_E_USAGE);
     assert_non_null(strstr(err.msg, "host"));
     target_spec(&unknown, "a..b", "443");
-    assert_int_equal(pqs_target_resolve(&unknown, 0, &t, &err), PQS_E_FAILED);
+    assert_int_equal(pqs_target_resolve(&unknown, &t, &err), PQS_E_FAILED);
     assert_non_null(strstr(err.msg, "a..b"));
 }
 
