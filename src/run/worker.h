@@ -35,7 +35,7 @@ struct pqs_worker {
 };
 
 /* Path of a worker executable: PQSHAKE_WORKER_DIR and nowhere else when that is set; otherwise beside this program, then
- * ../libexec/pqshake. PQS_E_ENV names all three places. */
+ * ../libexec/pqshake. PQS_E_ENV names where it looked. */
 PQS_MUST_CHECK int pqs_worker_find(const char *stack, char *ret_path, size_t size, struct pqs_err *err);
 
 /* Starts "pqshake-worker-<stack> <role>" and reads its HELLO, which must come from a worker of this stack and release (the error names

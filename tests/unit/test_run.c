@@ -58,8 +58,11 @@ static void find_names_all_places(void **state) {
     setenv("PQSHAKE_WORKER_DIR", "/nowhere", 1);
     assert_int_equal(pqs_worker_find("openssl", path, sizeof path, &err), PQS_E_ENV);
     assert_non_null(strstr(err.msg, "/nowhere"));
+    unsetenv("PQSHAKE_WORKER_DIR");
+    assert_int_equal(pqs_worker_find("no-such", path, sizeof path, &err), PQS_E_ENV);
     assert_non_null(strstr(err.msg, "beside this program"));
     assert_non_null(strstr(err.msg, "libexec/pqshake"));
+    assert_non_null(strstr(err.msg, "PQSHAKE_WORKER_DIR"));
     setenv("PQSHAKE_WORKER_DIR", dir, 1);
     free(dir);
 }
