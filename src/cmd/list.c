@@ -65,8 +65,8 @@ static const char *said(const struct answers *a, size_t stack, const char *name)
     return pqs_result_fact_of(&a->of[stack], PQS_SERVER, name, NULL);
 }
 
-/* The default stack's facts "<prefix><name>": a column of "yes", "no" or "-" (no such worker) for each stack, then the words of
- * the value after its first under the given titles. */
+/* The default stack's facts "<prefix><name>": a column of "yes", "no" or "-" (no such worker) for each stack, then the words
+ * of the value after its first under the given titles. */
 static void print_facts(const struct answers *a, const char *prefix, const char *first, const char *const *titles) {
     const struct pqs_result *r = &a->of[0];
     size_t width = strlen(first), skip = strlen(prefix);
@@ -97,8 +97,7 @@ static void print_facts(const struct answers *a, const char *prefix, const char 
     }
 }
 
-static int list_stacks(const struct answers *a, struct pqs_err *err) {
-    (void)err;
+static void list_stacks(const struct answers *a) {
     printf("%-8s  %-28s  %s\n", "STACK", "library", "file");
     for (size_t i = 0; i < a->n; i++) {
         const char *version = said(a, i, "library_version"), *file = said(a, i, "library");
@@ -107,45 +106,36 @@ static int list_stacks(const struct answers *a, struct pqs_err *err) {
         else if (a->why[i].code != PQS_E_ENV)
             printf("%-8s  broken: %s\n", pqs_stacks[i], a->why[i].msg);
         else
-            printf("%-8s  missing: it is built along with pqshake where g++ and the distribution's package of the\n%10sRust "
-                   "crate "
-                   "aws-lc-sys can be had, or from PQSHAKE_AWSLC_ROOT=DIR; configure and build again\n",
+            printf("%-8s  missing: it is built along with pqshake where g++ and the distribution's package of the\n"
+                   "%10sRust crate aws-lc-sys can be had, or from PQSHAKE_AWSLC_ROOT=DIR; configure and build again\n",
                    pqs_stacks[i], "");
     }
-    return 0;
 }
 
-static int list_groups(const struct answers *a, struct pqs_err *err) {
+static void list_groups(const struct answers *a) {
     static const char *const titles[] = {"client bytes", "server bytes", "family", NULL};
-    (void)err;
     print_facts(a, "group.", "GROUP", titles);
-    return 0;
 }
 
-static int list_certs(const struct answers *a, struct pqs_err *err) {
+static void list_certs(const struct answers *a) {
     static const char *const titles[] = {NULL};
-    (void)err;
     print_facts(a, "cert.", "CERTIFICATE", titles);
-    return 0;
 }
 
-static int list_algorithms(const struct answers *a, struct pqs_err *err) {
+static void list_algorithms(const struct answers *a) {
     static const char *const titles[] = {"operations", NULL};
-    (void)err;
     print_facts(a, "algorithm.", "ALGORITHM", titles);
-    return 0;
 }
 
-static int list_verdicts(const struct answers *a, struct pqs_err *err) {
-    (void)a, (void)err;
+static void list_verdicts(const struct answers *a) {
+    (void)a;
     for (const struct pqs_verdict *v = pqs_verdicts; v->id; v++)
         printf("%-20s %-8s %-6s %s\n%36s %s\n", v->id, pqs_severity_names[v->severity], pqs_scope_names[v->scope],
                v->message, "", v->advice);
-    return 0;
 }
 
-static int list_failures(const struct answers *a, struct pqs_err *err) {
-    (void)a, (void)err;
+static void list_failures(const struct answers *a) {
+    (void)a;
     const char *without_name = pqs_failure_text(PQS_FAILURE_END - 1); /* no TLS alert has number 255 */
     for (unsigned f = PQS_FAILURE_NONE + 1; f < PQS_FAILURE_END; f++) {
         char name[48];
@@ -153,13 +143,12 @@ static int list_failures(const struct answers *a, struct pqs_err *err) {
         if (strcmp(text, without_name) != 0 && strcmp(text, pqs_failure_text(PQS_FAILURE_END)) != 0)
             printf("%-40s %s\n", pqs_failure_name(f, name), text);
     }
-    return 0;
 }
 
 static const struct section {
     const char *name;
     const char *title;
-    int (*print)(const struct answers *a, struct pqs_err *err);
+    void (*print)(const struct answers *a);
     bool of_library; /* workers must be asked */
 } sections[] = {
     {"stacks", "TLS stacks", list_stacks, true},
@@ -187,7 +176,7 @@ static int run(const struct pqs_call *call, struct pqs_err *err) {
             break;
         printf("%s%s:\n", found ? "\n" : "", sections[i].title);
         found = true;
-        rc = sections[i].print(&a, err);
+        sections[i].print(&a);
     }
     release(&a);
     if (rc || found)

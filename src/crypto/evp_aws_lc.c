@@ -1,4 +1,5 @@
-/* AWS-LC. See evp.h. Its API is that of OpenSSL 1.1.1 with additions; nothing is fetched by name, so the names are a table here. */
+/* AWS-LC. See evp.h. Its API is that of OpenSSL 1.1.1 with additions; nothing is fetched by name, so the names are a table
+ * here. */
 #include "crypto/evp.h"
 
 #include <stdint.h>

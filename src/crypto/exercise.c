@@ -120,7 +120,7 @@ static bool expand(const unsigned char *secret, const char *label, unsigned char
 
 /* The derivations of one handshake without PSK, from the shared secret to both sides' application keys; AES-256-GCM. */
 static bool schedule(struct pqs_exercise *x) {
-    static const char *const directions[2][3] = {{"c hs traffic", "c ap traffic"}, {"s hs traffic", "s ap traffic"}};
+    static const char *const directions[2][2] = {{"c hs traffic", "c ap traffic"}, {"s hs traffic", "s ap traffic"}};
     static const unsigned char zero[HASH_BYTES] = {0};
     unsigned char stage[HASH_BYTES], derived[HASH_BYTES], traffic[HASH_BYTES], key[HASH_BYTES];
     bool ok = pqs_evp_hkdf_extract(zero, zero, stage);

@@ -11,8 +11,8 @@
 #include "channel/spec.h"
 
 #define PQS_TARGET_PORTS_MAX 64
-#define PQS_TARGET_ADDRESSES_MAX 16 /* more of a name are not looked at */
-#define PQS_TARGET_SOURCES 64       /* addresses 127.1.0.1 .. 127.1.0.64, for IPv4 loopback targets */
+#define PQS_TARGET_ADDRESSES_MAX 8 /* more of a name are not looked at */
+#define PQS_TARGET_SOURCES 64      /* addresses 127.1.0.1 .. 127.1.0.64, for IPv4 loopback targets */
 
 struct pqs_target {
     struct sockaddr_storage to[PQS_TARGET_PORTS_MAX]; /* one per port; connections use them in turn */

@@ -34,12 +34,6 @@ struct pqs_conn {
     _Alignas(16) uint8_t slot[]; /* the engine's */
 };
 
-static int64_t thread_cpu_ns(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (int64_t)ts.tv_sec * PQS_NS_PER_S + ts.tv_nsec;
-}
-
 static struct pqs_conn *conn_at(const struct pqs_thread *t, size_t i) {
     return (struct pqs_conn *)(void *)(t->slots + i * t->slot_stride);
 }
@@ -436,7 +430,7 @@ void pqs_thread_stage(struct pqs_thread *t) {
         int64_t now = pqs_now_ns();
         if (cpu_before < 0 && now >= w->t0_ns) {
             wait_before = thread_wait_ns();
-            cpu_before = thread_cpu_ns();
+            cpu_before = pqs_thread_cpu_ns();
         }
         int64_t next = start_due(t, now);
         now = pqs_now_ns();
@@ -447,7 +441,7 @@ void pqs_thread_stage(struct pqs_thread *t) {
         if (!window_over && now >= w->t0_ns + pqs_stage_length_ns(w)) {
             window_over = true;
             /* Noticed late, after what an event took: the window's share of it. */
-            double used_ns = cpu_before < 0 ? 0 : (double)(thread_cpu_ns() - cpu_before);
+            double used_ns = cpu_before < 0 ? 0 : (double)(pqs_thread_cpu_ns() - cpu_before);
             double share = now > w->t0_ns ? (double)pqs_stage_length_ns(w) / (double)(now - w->t0_ns) : 0;
             t->cpu_window_ns = (int64_t)(used_ns * share);
             t->wait_window_ns = wait_before < 0 ? -1 : thread_wait_ns() - wait_before;

@@ -240,10 +240,7 @@ static void write_arm(struct pqs_json *j, const struct pqs_model *m, size_t inde
         pqs_json_str(j, arm->arm->levels[i].factor, arm->arm->levels[i].level);
     pqs_json_end_object(j);
     pqs_json_bool(j, "baseline", index == m->baseline);
-    const struct pqs_trial *first = NULL;
-    for (size_t i = 0; i < m->n_trials && !first; i++)
-        if (m->trials[i].trial->arm == index && m->trials[i].trial->state == PQS_TRIAL_FINISHED)
-            first = m->trials[i].trial;
+    const struct pqs_trial *first = pqs_model_first_of(m, index);
     pqs_json_object(j, "library");
     for (enum pqs_side side = PQS_CLIENT; side <= PQS_SERVER; side++)
         write_library(j, pqs_side_names[side], first, side);

@@ -76,6 +76,13 @@ const struct pqs_trial *pqs_model_first(const struct pqs_model *m) {
     return NULL;
 }
 
+const struct pqs_trial *pqs_model_first_of(const struct pqs_model *m, size_t arm) {
+    for (size_t i = 0; i < m->n_trials; i++)
+        if (m->trials[i].trial->arm == arm && m->trials[i].trial->state == PQS_TRIAL_FINISHED)
+            return m->trials[i].trial;
+    return NULL;
+}
+
 bool pqs_model_any(const struct pqs_model *m, const char *fact, const char *value) {
     for (size_t i = 0; i < m->n_trials; i++) {
         const char *found = pqs_result_fact_of(&m->trials[i].trial->result, PQS_CLIENT, fact, NULL);
@@ -369,10 +376,7 @@ static const char *name_of_place(const char *name, char ret[static 64]) {
 static void find_environment_changes(struct pqs_model *m) {
     PQS_BUF names = {0};
     for (size_t i = 0; i < m->n_trials; i++) {
-        const struct pqs_trial *t = m->trials[i].trial, *first = NULL;
-        for (size_t k = 0; k <= i && !first; k++)
-            if (m->trials[k].trial->arm == t->arm && m->trials[k].trial->state == PQS_TRIAL_FINISHED)
-                first = m->trials[k].trial;
+        const struct pqs_trial *t = m->trials[i].trial, *first = pqs_model_first_of(m, t->arm);
         for (size_t k = 0; k < t->result.n_facts && t->state == PQS_TRIAL_FINISHED; k++) {
             const struct pqs_fact *f = &t->result.facts[k];
             char place[64], shown[96];

@@ -103,6 +103,8 @@ struct pqs_model {
 double pqs_model_number(const struct pqs_model *m, const char *setting);
 /* The first finished trial, or NULL: it stands for the environment. */
 const struct pqs_trial *pqs_model_first(const struct pqs_model *m);
+/* The same of one arm. */
+const struct pqs_trial *pqs_model_first_of(const struct pqs_model *m, size_t arm);
 /* The value of a per-trial metric; NAN where the trial cannot support it. */
 double pqs_model_value(const struct pqs_result *r, enum pqs_class class, const struct pqs_metric *metric);
 /* The trial's figures of one arm's metric, in order of blocks (NAN: not finished or not supported); ret_values holds blocks.

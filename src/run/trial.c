@@ -208,13 +208,12 @@ static int mark(struct pqs_pair *pair, struct pqs_result *ret_r, struct pqs_err 
     return pqs_worker_ask(&pair->server, PQS_MSG_MARK, NULL, PQS_MSG_DONE, MARK_TIMEOUT_NS, NULL, ret_r, err);
 }
 
-/* The server's counters run since its start; the trial's are the differences over the window and its drain. Gauges are
- * the second snapshot's: connections that it did not wait for, and memory. */
+/* The server's counters run since its start; the trial's are the differences over the window and its drain. `open` is a
+ * gauge: connections that the second snapshot did not wait for. */
 static void add_differences(const struct pqs_result *before, const struct pqs_result *after, struct pqs_result *r) {
     for (size_t i = 0; i < after->n_counters; i++) {
         const struct pqs_counter *c = &after->counters[i];
-        bool gauge = strcmp(c->name, "open") == 0 || strcmp(c->name, "memory_peak_bytes") == 0;
-        int64_t from = gauge ? 0 : pqs_result_get(before, c->side, c->name, 0);
+        int64_t from = strcmp(c->name, "open") == 0 ? 0 : pqs_result_get(before, c->side, c->name, 0);
         pqs_result_count(r, PQS_SERVER, c->name, c->value - from);
     }
 }
@@ -282,6 +281,7 @@ int pqs_pair_measure(struct pqs_pair *pair, struct pqs_progress *progress, struc
         rc = pqs_worker_ask(&pair->server, PQS_MSG_STOP, NULL, PQS_MSG_DONE, schedule->timeout_ns + MARGIN_NS, NULL, &last,
                             err);
         add_facts(&last, PQS_SERVER, NULL, ret_r);
+        pqs_result_count(ret_r, PQS_SERVER, "memory_peak_bytes", pqs_result_get(&last, PQS_SERVER, "memory_peak_bytes", 0));
     }
     pqs_result_release(&before);
     pqs_result_release(&after);

@@ -38,8 +38,8 @@ struct pqs_worker {
  * ../libexec/pqshake. PQS_E_ENV names where it looked. */
 PQS_MUST_CHECK int pqs_worker_find(const char *stack, char *ret_path, size_t size, struct pqs_err *err);
 
-/* Starts "pqshake-worker-<stack> <role>" and reads its HELLO, which must come from a worker of this stack and release (the error names
- * both versions). On failure nothing is left running. */
+/* Starts "pqshake-worker-<stack> <role>" and reads its HELLO, which must come from a worker of this stack and release (the error
+ * names both). On failure nothing is left running. */
 PQS_MUST_CHECK int pqs_worker_start(const char *stack, const char *role, struct pqs_worker *ret_w, struct pqs_err *err);
 /* The same behind a prefix; via must outlive the worker. A path that cannot be run there is PQS_E_ENV too. */
 PQS_MUST_CHECK int pqs_worker_start_via(const struct pqs_via *via, const char *stack, const char *role,

@@ -731,7 +731,6 @@ static int64_t listen_overflows(const struct pqs_server *s, const struct thread 
 
 void pqs_server_counters(const struct pqs_server *s, struct pqs_result *r) {
     pqs_result_count(r, PQS_SERVER, "cpu_ns", pqs_cpu_ns());
-    pqs_result_count(r, PQS_SERVER, "memory_peak_bytes", pqs_memory_peak_bytes());
     for (unsigned i = 0; i < s->n_threads; i++) {
         const struct thread *t = &s->threads[i];
         const struct {

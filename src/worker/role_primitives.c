@@ -1,7 +1,6 @@
 /* Role primitives: how long each operation of each algorithm takes by itself, one call at a time. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -16,15 +15,8 @@
 #define MAX_DURATION_NS (3600 * PQS_NS_PER_S)
 #define MIN_REPETITIONS 20 /* what a median needs, however slow the operation */
 #define WARMUP_PART 10     /* of the duration: caches, branch predictors, the CPU's frequency */
-#define MAX_ALGORITHMS 64
 
 static const char *const params[] = {"algorithms", "duration_ns", NULL};
-
-static int64_t thread_cpu_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return t.tv_sec * PQS_NS_PER_S + t.tv_nsec;
-}
 
 /* Calls the operation for at least duration_ns and min_n times; h gets each call's time, NULL: nobody does. */
 static int repeat(struct pqs_exercise *x, enum pqs_operation operation, int64_t duration_ns, unsigned min_n,
@@ -54,11 +46,11 @@ static int time_operation(const struct pqs_algorithm *a, struct pqs_exercise *x,
                           int64_t duration_ns, struct pqs_result *r, struct pqs_err *err) {
     struct pqs_hist *h = pqs_hist_new();
     int rc = repeat(x, operation, duration_ns / WARMUP_PART, 1, NULL, err);
-    int64_t wall_ns = pqs_now_ns(), cpu_ns = thread_cpu_ns();
+    int64_t wall_ns = pqs_now_ns(), cpu_ns = pqs_thread_cpu_ns();
     if (rc == 0)
         rc = repeat(x, operation, duration_ns, MIN_REPETITIONS, h, err);
     if (rc == 0) {
-        count(r, a->name, operation, "cpu_ns", (double)(thread_cpu_ns() - cpu_ns));
+        count(r, a->name, operation, "cpu_ns", (double)(pqs_thread_cpu_ns() - cpu_ns));
         count(r, a->name, operation, "wall_ns", (double)(pqs_now_ns() - wall_ns));
         count(r, a->name, operation, "n", (double)pqs_hist_n(h));
         count(r, a->name, operation, "min_ns", (double)pqs_hist_min(h));
@@ -99,14 +91,14 @@ static int time_algorithm(struct pqs_channel *channel, const struct pqs_algorith
     return rc;
 }
 
-/* The rows of the table that are asked for, in the table's order. */
-static int choose(const char *list, bool ret_chosen[static MAX_ALGORITHMS], struct pqs_err *err) {
+/* The rows of the table that are asked for, in the table's order; no list: all. */
+static int choose(const char *list, bool *ret_chosen, struct pqs_err *err) {
     size_t n, n_rows;
     char **names = NULL;
     const struct pqs_algorithm *rows = pqs_algorithms(&n_rows);
     for (size_t i = 0; i < n_rows; i++)
         ret_chosen[i] = !list;
-    int rc = list ? pqs_split_list("algorithms", list, MAX_ALGORITHMS, &names, &n, err) : 0;
+    int rc = list ? pqs_split_list("algorithms", list, n_rows, &names, &n, err) : 0;
     for (size_t i = 0; rc == 0 && list && i < n; i++) {
         const struct pqs_algorithm *a = pqs_algorithm_find(names[i]);
         if (a)
@@ -120,10 +112,10 @@ static int choose(const char *list, bool ret_chosen[static MAX_ALGORITHMS], stru
 }
 
 static int run_primitives(struct pqs_channel *channel, const struct pqs_spec *spec, struct pqs_err *err) {
-    bool chosen[MAX_ALGORITHMS] = {false};
     uint64_t duration_ns;
     size_t n;
     const struct pqs_algorithm *rows = pqs_algorithms(&n);
+    PQS_FREE bool *chosen = pqs_calloc(n, sizeof *chosen);
     struct pqs_result r = {0};
     int rc = pqs_param_number(spec, "duration_ns", 1, MAX_DURATION_NS, DURATION_NS, &duration_ns, err);
     if (rc == 0)

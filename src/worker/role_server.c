@@ -84,6 +84,7 @@ static int send_counters(struct pqs_channel *channel, const struct pqs_server *s
     if (facts) {
         pqs_server_facts(s, &r);
         pqs_worker_facts_after(PQS_SERVER, &r);
+        pqs_result_count(&r, PQS_SERVER, "memory_peak_bytes", pqs_memory_peak_bytes());
     }
     int rc = pqs_channel_send_result(channel, PQS_MSG_DONE, &r, err);
     pqs_result_release(&r);

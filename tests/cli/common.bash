@@ -28,11 +28,6 @@ network() {
     "${IN[@]}" ip link set lo up
 }
 
-# pq ARGUMENT...: pqshake, ended after $LIMIT seconds (a limit that only something stuck can reach).
-pq() {
-    (exec_pq "$@")
-}
-
 # STACKS="CLIENT SERVER" of whoever runs the tests: the TLS stacks that every command of a test uses, instead of the default.
 : "${STACKS:=openssl openssl}"
 CLIENT_STACK=${STACKS% *} SERVER_STACK=${STACKS#* }
@@ -51,6 +46,11 @@ stacks_of() {
     tls) case " $* " in *" --target "*) ;; *) echo "--server-stack $SERVER_STACK" ;; esac ;;
     serve) echo "--server-stack $SERVER_STACK" ;;
     esac
+}
+
+# pq ARGUMENT...: pqshake, ended after $LIMIT seconds (a limit that only something stuck can reach).
+pq() {
+    (exec_pq "$@")
 }
 
 # The same for use behind ( ... ) &, where $! must be the process that takes signals: timeout hands them on.
